@@ -9,18 +9,18 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import by_seed, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
-from anabranch.gallery.shared.connections import tcp
+from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+from anabranch.scenarios.scenario import NetworkPath
 
 UNCOUPLED, LIA, OLIA, BALIA = "uncoupled NewReno", "LIA", "OLIA", "BALIA"
 STYLES = {
@@ -48,41 +48,29 @@ KHALILI = (
 at = Factors("curve", "ratio")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every congestion control with either number of users."""
-    return [_cell(tier, curve, ratio) for ratio in RATIOS for curve in STYLES]
-
-
 def _link(name: str, mbps: float, delay: str) -> NetworkPath:
     """A link with a RED queue for a round-trip time of 42 ms."""
     queue = red(mbps * 1e6 * 0.042 / 12_000)
-    return NetworkPath(
-        name=name, rate=f"{mbps:g}Mbit/s", delay=delay, limit="1000packets", queue=queue
-    )
-
-
-def _access(name: str) -> NetworkPath:
-    return NetworkPath(name=name, rate="1Gbit/s", delay="1ms", limit="infinite", via="shared")
+    return network_path(name, f"{mbps:g}Mbit/s", delay, "1000packets", queue=queue)
 
 
 def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
     many, few = RATIOS[ratio]
     paths = [_link("shared", RATE_MBPS * few, "20ms")]
     for user in range(many):
-        paths += [_link(f"own{user}", RATE_MBPS, "21ms"), _access(f"also{user}")]
-    paths += [_access(f"only{user}") for user in range(few)]
+        own, also = f"own{user}", f"also{user}"
+        paths += [_link(own, RATE_MBPS, "21ms"), access(also, "shared", "1ms")]
+    paths += [access(f"only{user}", "shared", "1ms") for user in range(few)]
     connections = [
-        Connection(
-            name=f"{MULTIPATH}{user}",
-            paths=(f"own{user}", f"also{user}"),
-            congestion_control=CONTROL[curve],
-            workload=Bulk(),
-        )
+        flow((f"own{user}", f"also{user}"), name=f"{MULTIPATH}{user}", control=CONTROL[curve])
         for user in range(many)
     ]
-    connections += [tcp(f"{TCP}{user}", f"only{user}") for user in range(few)]
+    connections += [flow((f"only{user}",), name=f"{TCP}{user}") for user in range(few)]
     name = f"{curve}, {many} multipath users and {few} of TCP"
     return tier.cell(at(curve, ratio), paths, connections, name=name, sample_interval="5s")
+
+
+cells = grid(_cell, ratio=RATIOS, curve=STYLES)
 
 
 @by_seed

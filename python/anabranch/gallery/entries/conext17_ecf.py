@@ -10,17 +10,18 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, waiting_ms
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse
+from anabranch.scenarios.scenario import RequestResponse
 from anabranch.words import listed
 
 DEFAULT, BLEST, ECF = "lowest RTT", "BLEST", "ECF"
@@ -32,14 +33,6 @@ STYLES = {
     OTIAS: Style(ORANGE, (0, (2, 1)), "D"),
     STTF: Style(PURPLE, (0, (1, 1)), "x"),
     DAPS: Style(SKY, (0, (6, 1.5, 1, 1.5)), "v"),
-}
-_SCHEDULER = {
-    DEFAULT: "min_rtt",
-    BLEST: "blest",
-    ECF: "ecf",
-    OTIAS: "otias",
-    STTF: "sttf",
-    DAPS: "daps",
 }
 
 STREAM, DOWNLOAD = "stream", "download"
@@ -64,29 +57,26 @@ at = Factors("curve", "workload", "rates", "amount")
 """The factors of a cell; `amount` is the video's rate in Mbit/s or the download in KiB."""
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every scheduler: video over unequal and equal paths, and downloads over unequal paths."""
-    settings = [
-        *((STREAM, UNEQUAL, rate) for rate in VIDEO_MBPS),
-        *((STREAM, rates, rate) for rates, rate in SYMMETRIC.items()),
-        *((DOWNLOAD, rates, float(size)) for rates in DOWNLOADS for size in SIZES_KIB),
-    ]
-    return [_cell(tier, curve, *setting) for setting in settings for curve in STYLES]
+SETTINGS = (
+    *((STREAM, UNEQUAL, rate) for rate in VIDEO_MBPS),
+    *((STREAM, rates, rate) for rates, rate in SYMMETRIC.items()),
+    *((DOWNLOAD, rates, float(size)) for rates in DOWNLOADS for size in SIZES_KIB),
+)
+"""Video over unequal and equal paths, and downloads over unequal paths."""
 
 
-def _cell(tier: Tier, curve: str, workload: str, rates: str, amount: float) -> Cell:
+def _cell(tier: Tier, setting: tuple[str, str, float], curve: str) -> Cell:
+    workload, rates, amount = setting
     wifi, lte = rates.split(" + ")
-    connection = Connection(
-        name="main",
-        scheduler=_SCHEDULER[curve],
-        congestion_control="lia",
+    connection = flow(
+        scheduler="min_rtt" if curve == DEFAULT else curve.lower(),
         remedies=M12,
         nagle=False,
         workload=_video(amount) if workload == STREAM else _file(amount),
     )
     paths = (
-        NetworkPath(name="wifi", rate=f"{wifi}Mbit/s", delay="10ms", limit=_QUEUE, jitter="1ms"),
-        NetworkPath(name="lte", rate=f"{lte}Mbit/s", delay="47ms", limit=_QUEUE, jitter="5ms"),
+        network_path("wifi", f"{wifi}Mbit/s", "10ms", _QUEUE, jitter="1ms"),
+        network_path("lte", f"{lte}Mbit/s", "47ms", _QUEUE, jitter="5ms"),
     )
     return tier.cell(
         at(curve, workload, rates, amount),
@@ -343,7 +333,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
-    cells=cells,
+    cells=grid(_cell, setting=SETTINGS, curve=STYLES),
     uncertain_parameters=LINKS,
     source=Source(
         "CoNEXT 2017 ran version 0.89 of the original kernel over links shaped by tc.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,12 +11,13 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import estimate
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.connections import network_path
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
 from anabranch.gallery.systems import ON_MININET, Source
@@ -24,7 +26,7 @@ from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
-from anabranch.scenarios.scenario import Blocks, NetworkPath
+from anabranch.scenarios.scenario import Blocks
 
 JITTERS_MS = (100, 150, 200, 250)
 RECEIVE_KIB = (30, 60, 200)
@@ -33,37 +35,16 @@ MODELS: tuple[JitterOrder, ...] = ("fifo", "reordering")
 WORDS = {"fifo": "order kept", "reordering": "reordering"}
 _JITTER_WORDS = {"fifo": "jitter that keeps the order", "reordering": "reordering jitter"}
 
-WIFI = NetworkPath(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
+WIFI = network_path("wifi", "30Mbit/s", "6ms", "1000packets", loss="0.75%")
+THREE_G = network_path("3g", "3Mbit/s", "31ms", "1000packets", loss="0.1%")
 
 at = Factors("curve", "receive_kib", "jitter_ms", "jitter_model")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Both forms of MPTCP in every combination, and TCP over WiFi, which has no jitter."""
-    multipath = [
-        _cell(tier, curve, kib, jitter, model)
-        for model in MODELS
-        for kib in RECEIVE_KIB
-        for jitter in JITTERS_MS
-        for curve in (MPTCP, MPTCP_M12)
-    ]
-    wifi = [_cell(tier, wifi_3g.TCP_WIFI, kib, 0, MODELS[0]) for kib in RECEIVE_KIB]
-    return wifi + multipath
-
-
 def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> Cell:
-    three_g = NetworkPath(
-        name="3g",
-        rate="3Mbit/s",
-        delay="31ms",
-        limit="1000packets",
-        loss="0.1%",
-        jitter=f"{jitter}ms",
-        jitter_model=model,
-    )
     return tier.cell(
         at(curve, kib, jitter, model),
-        (WIFI, three_g),
+        (WIFI, replace(THREE_G, jitter=f"{jitter}ms", jitter_model=model)),
         wifi_3g.connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),
         words=(curve, f"{kib}kib", f"{jitter}ms", model),
         name=f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
@@ -73,7 +54,7 @@ def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> 
 
 def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:
     """The cells with the smallest and with the largest jitter."""
-    return [at(curve, kib, jitter, model) for jitter in (JITTERS_MS[0], JITTERS_MS[-1])]
+    return at.every(curve, kib, (JITTERS_MS[0], JITTERS_MS[-1]), model)
 
 
 def _quantity(
@@ -232,7 +213,10 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
+    cells=joined(
+        grid(_cell, kib=RECEIVE_KIB, jitter=(0,), model=MODELS[:1], curve=(wifi_3g.TCP_WIFI,)),
+        grid(_cell, model=MODELS, kib=RECEIVE_KIB, jitter=JITTERS_MS, curve=(MPTCP, MPTCP_M12)),
+    ),
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=Source(
         "CS244'14 ran the original kernel of May 2014 (Linux 3.14) on Mininet. It does not "

@@ -6,30 +6,22 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
-import numpy as np
-
 from anabranch.gallery import panels
-from anabranch.gallery.claims import all_of, carried, claim, for_each
-from anabranch.gallery.entries.csws14_schedulers_bulk import (
-    BM,
-    CSWS,
-    LOW_RTT,
-    RP,
-    RR,
-    SETTINGS,
-    STYLES,
-)
-from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS
+from anabranch.gallery.claims import all_of, claim, for_each
+from anabranch.gallery.entries import csws14_schedulers_bulk
+from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
+from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import Panel
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection
+from anabranch.scenarios.scenario import Bulk
 
 BOUNDED, UNBOUNDED = "2 MB", "16 MB"
 _SIZE = {BOUNDED: "2MB", UNBOUNDED: "16MB"}
@@ -38,25 +30,8 @@ WITH_WLAN = tuple(pair for pair in PAIRS if "WLAN" in pair)
 at = Factors("curve", "pair", "buffers")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every scheduler over WLAN and either provider, with both sizes of buffers."""
-    return [
-        _cell(tier, curve, pair, buffers)
-        for buffers in _SIZE
-        for pair in WITH_WLAN
-        for curve in STYLES
-    ]
-
-
 def _cell(tier: Tier, curve: str, pair: str, buffers: str) -> Cell:
-    connection = Connection(
-        name="main",
-        congestion_control="olia",
-        send_buffer=_SIZE[buffers],
-        receive_buffer=_SIZE[buffers],
-        workload=Bulk(size="16MiB"),
-        **SETTINGS[curve],
-    )
+    connection = flow(buffers=_SIZE[buffers], workload=Bulk(size="16MiB"), **SETTINGS[curve])
     words, name = (curve, pair, _SIZE[buffers]), f"{curve}, {pair}, {buffers}"
     return tier.cell(at(curve, pair, buffers), PAIRS[pair], connection, words=words, name=name)
 
@@ -66,18 +41,10 @@ def buffering_ms(curve: str, pair: str) -> Values:
     return waiting_ms(at(curve, pair, UNBOUNDED), TRANSFER)
 
 
-_BOTH_USED = all_of(
-    *(
-        carried(
-            [path.name for path in PAIRS[pair]],
-            *(at(curve, pair, buffers) for curve in STYLES for buffers in _SIZE),
-            of=np.median,
-        )
-        for pair in WITH_WLAN
-    )
-)
 _SOURCE = "CSWS'14, NorNet; slides of Alay et al."
-_claim = partial(claim, needs=_BOTH_USED)
+_claim = partial(
+    claim, needs=all_of(*(both_used(pair, at.every(STYLES, pair, _SIZE)) for pair in WITH_WLAN))
+)
 
 CLAIMS = (
     _claim(
@@ -148,7 +115,7 @@ ENTRY = Entry(
     title="Four schedulers over WLAN and cellular paths (CSWS 2014, NorNet)",
     question="Over WLAN and a bufferbloated cellular path, which scheduler has the best goodput "
     "if buffers are bounded, and the least buffering delay if they are not?",
-    references=(CSWS, ALAY_SLIDES),
+    references=(csws14_schedulers_bulk.CSWS, ALAY_SLIDES),
     parameters=parameters("""
         paths | WLAN next to 3G1 and next to 3G2, as in ferlin14-bufferbloat
         transfer | <connection.*.size>, download | CSWS'14: 16 MB
@@ -159,7 +126,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
-    cells=cells,
+    cells=grid(_cell, buffers=_SIZE, pair=WITH_WLAN, curve=STYLES),
     uncertain_parameters=LINKS,
     source=Source(
         "CSWS 2014 ran version 0.88 of the original kernel over real links.",

@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, at_every, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.shared.connections import one_or_both
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change, NetworkPath
+from anabranch.scenarios.scenario import Blocks, Change
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)
@@ -32,8 +32,8 @@ BLACKOUT_S = 35
 """The time at which WLAN goes away, 30 s after the warm-up."""
 
 _SECOND = {
-    TWO_G: NetworkPath(name="cellular", rate="0.2Mbit/s", delay="200ms", limit="6s", jitter="5ms"),
-    THREE_G: NetworkPath(name="cellular", rate="2Mbit/s", delay="75ms", limit="2s", jitter="5ms"),
+    TWO_G: network_path("cellular", "0.2Mbit/s", "200ms", "6s", jitter="5ms"),
+    THREE_G: network_path("cellular", "2Mbit/s", "75ms", "2s", jitter="5ms"),
 }
 FERLIN_GLOBECOM = (
     "S. Ferlin, T. Dreibholz, Ö. Alay: Multi-Path Transport over Heterogeneous Wireless Networks: "
@@ -47,24 +47,10 @@ ALAY_SLIDES = (
 at = Factors("curve", "second", "buffer_kib", blackout=False)
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every curve with either second path at every buffer, and the blackouts."""
-    steady = [
-        _cell(tier, curve, second, kib)
-        for second in (TWO_G, THREE_G)
-        for kib in BUFFERS_KIB
-        for curve in CURVES
-    ]
-    blackouts = [_cell(tier, curve, TWO_G, BLACKOUT_KIB, blackout=True) for curve in CURVES[1:]]
-    return steady + blackouts
-
-
 def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = False) -> Cell:
     away = (Change(at=f"{BLACKOUT_S}s", state="down"),) if blackout else ()
-    wlan = NetworkPath(
-        name="wlan", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms", changes=away
-    )
-    connection = one_or_both(
+    wlan = network_path("wlan", "8Mbit/s", "10ms", "54packets", jitter="1ms", changes=away)
+    connection = flow(
         ("wlan",) if curve == TCP_WLAN else None,
         buffers=f"{kib}KiB",
         path_manager="drepas" if curve == DREPAS else None,
@@ -101,7 +87,7 @@ def _claim(
 ) -> Claim:
     """A claim about every buffer, if the second path carried 0.1 % of the bytes of a curve."""
     second = THREE_G if "3G next to" in words else TWO_G
-    needs = carried("cellular", *(at(curve, second, kib) for kib in BUFFERS_KIB), over=0.001)
+    needs = carried("cellular", *at.every(curve, second, BUFFERS_KIB), over=0.001)
     quantities = at_every(words, BUFFERS_KIB, "KiB", measure)
     return claim(name, statement, source, quantities, needs=needs, where=where, bounds=bounds)
 
@@ -226,7 +212,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
+    cells=joined(
+        grid(_cell, second=_SECOND, kib=BUFFERS_KIB, curve=CURVES),
+        grid(_cell, second=(TWO_G,), kib=(BLACKOUT_KIB,), curve=CURVES[1:], blackout=(True,)),
+    ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=Source(
         "The authors ran the original kernel over real links.",

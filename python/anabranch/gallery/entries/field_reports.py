@@ -10,11 +10,11 @@ from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Tier
+from anabranch.gallery.entry import Cell, Entry, Tier, grid
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import Parameter, parameters
-from anabranch.gallery.shared.connections import model_of_linux
+from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -23,7 +23,7 @@ from anabranch.reports.table import Table
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import bits_per_second
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+from anabranch.scenarios.scenario import Connection, NetworkPath
 
 TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {
@@ -67,9 +67,7 @@ class Report:
 def _path(
     name: str, mbps: float, rtt_ms: float, limit: str, loss: str | None = None
 ) -> NetworkPath:
-    return NetworkPath(
-        name=name, rate=f"{mbps:g}Mbit/s", delay=f"{rtt_ms / 2:g}ms", limit=limit, loss=loss
-    )
+    return network_path(name, f"{mbps:g}Mbit/s", f"{rtt_ms / 2:g}ms", limit, loss=loss)
 
 
 _KEY = re.compile(r"^([a-z-]+)-(\d+)")
@@ -167,11 +165,6 @@ def at(curve: str, report: Report) -> dict[str, Factor]:
     return {"curve": curve, "report": report.key}
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every report with every curve."""
-    return [_cell(tier, curve, report) for report in REPORTS for curve in STYLES]
-
-
 def _cell(tier: Tier, curve: str, report: Report) -> Cell:
     return tier.cell(
         at(curve, report),
@@ -184,7 +177,7 @@ def _cell(tier: Tier, curve: str, report: Report) -> Cell:
 
 def _connection(curve: str, report: Report) -> Connection:
     if curve == ENGINE:
-        return Connection(name="main", remedies=M12, workload=Bulk())
+        return flow(remedies=M12)
     if curve == TCP:
         return model_of_linux(protocol="tcp", paths=(report.fastest,))
     return model_of_linux(scheduler="linux")
@@ -283,7 +276,7 @@ ENTRY = Entry(
     ),
     quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),
     full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),
-    cells=cells,
+    cells=grid(_cell, report=REPORTS, curve=STYLES),
     uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(

@@ -13,6 +13,7 @@ from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source, original
 from anabranch.reports import figures
@@ -20,13 +21,7 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Pan
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import (
-    Connection,
-    Distribution,
-    NetworkPath,
-    OnOff,
-    RequestResponse,
-)
+from anabranch.scenarios.scenario import Distribution, NetworkPath, OnOff, RequestResponse
 from anabranch.words import listed
 
 NETFLIX, NETFLIX_SMALL, MAPS, DOCS = "Netflix 1 MB", "Netflix 256 kB", "Maps", "Docs"
@@ -133,10 +128,8 @@ def _unequal(
     losses: Iterable[int] = (0,),
     curve: str = MPTCP,
 ) -> list[_Setting]:
-    return [
-        (app, curve, SHORT_MS, rtt, loss)
-        for app, curve, _, rtt, loss in _equal(applications, rtts, losses, curve)
-    ]
+    equal = _equal(applications, rtts, losses, curve)
+    return [(app, curve, SHORT_MS, rtt, loss) for app, curve, _, rtt, loss in equal]
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -161,16 +154,13 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: int) -> Cell:
     tcp, tuned = curve in (TCP, TCP_TUNED), curve in (TCP_TUNED, MPTCP_TUNED)
-    connection = Connection(
-        name="main",
-        paths=("one",) if tcp else None,
-        protocol="tcp" if tcp else "mptcp",
+    connection = flow(
+        ("one",) if tcp else None,
         congestion_control=_CONTROL.get(curve, "lia"),
         hystart=False,
         scheduler=_SCHEDULER.get(curve),
         host=_TUNED if tuned else None,
-        send_buffer=None if tuned else "104857600B",
-        receive_buffer=None if tuned else "104857600B",
+        buffers=None if tuned else "104857600B",
         nagle=False,
         dss_checksum=None if tcp else True,
         workload=_WORKLOADS[application],
@@ -184,13 +174,8 @@ def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: in
 
 
 def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
-    return NetworkPath(
-        name=name,
-        rate="100Mbit/s",
-        delay=f"{rtt_ms // 2}ms",
-        limit="2500packets",
-        loss=f"{loss_percent}%",
-    )
+    delay = f"{rtt_ms // 2}ms"
+    return network_path(name, "100Mbit/s", delay, "2500packets", loss=f"{loss_percent}%")
 
 
 def relative(application: str, curve: str, one: int, two: int, loss: int = 0) -> Measure:

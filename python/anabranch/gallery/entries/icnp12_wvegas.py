@@ -12,20 +12,20 @@ import polars as pl
 
 from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried
+from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
-from anabranch.scenarios import loading
-from anabranch.scenarios.scenario import Bulk, Connection, CrossTraffic, NetworkPath
+from anabranch.scenarios.scenario import Connection, CrossTraffic, NetworkPath
 
 WVEGAS, LIA = "wVegas", "LIA"
 STYLES = {WVEGAS: Style(BLUE, "-", "o"), LIA: Style(ORANGE, (0, (2, 1)), "D")}
@@ -68,43 +68,24 @@ _TIMELY = "draft-xu, abstract: 'more timely traffic shifting and quicker converg
 at = Factors("curve", "network")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """A connection alone, three flows without and with load, and one link for two connections."""
-    both = [(curve, network) for network in (*_RATES, THREE, LOAD) for curve in STYLES]
-    return [
-        *(_cell(tier, curve, network) for curve, network in both),
-        *(_cell(tier, WVEGAS, network) for network in (*_SUBFLOWS, APART)),
-    ]
-
-
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
-    scenario = tier.scenario(
-        f"{curve}, {network}",
+    return tier.cell(
+        at(curve, network),
         _paths(network),
         _connections(curve, network),
         cross_traffic=(_load(),) if network == LOAD else (),
+        keep_samples=network in _RATES or network == LOAD,
+        keep_starts=network == APART,
     )
-    keep = network in _RATES or network == LOAD
-    if network != APART:
-        return Cell(key_of(curve, network), scenario, at(curve, network), keep_samples=keep)
-    first, main, last = scenario.connections
-    main = replace(main, start=f"{APART_S}s")
-    text = loading.of(replace(scenario, connections=(first, main, last))).to_toml()
-    return Cell(key_of(curve, network), Written(scenario.name, text), at(curve, network))
 
 
 def _path(name: str, mbps: int, delay: str = "20ms") -> NetworkPath:
-    return NetworkPath(
-        name=name, rate=f"{mbps}Mbit/s", delay=delay, limit="100packets", jitter="0.2ms"
-    )
+    return network_path(name, f"{mbps}Mbit/s", delay, "100packets", jitter="0.2ms")
 
 
 def _paths(network: str) -> tuple[NetworkPath, ...]:
     if network in _SUBFLOWS:
-        ways = (
-            NetworkPath(name=name, rate="1Gbit/s", delay="1ms", limit="infinite", via="shared")
-            for name in ("one", "two", "other")
-        )
+        ways = (access(name, "shared", "1ms") for name in ("one", "two", "other"))
         return (_path("shared", 10), *ways)
     rates = {THREE: (6, 9), APART: (6, 9), LOAD: (10, 10)} | _RATES
     delay = "5ms" if network == SHORT else "20ms"
@@ -114,23 +95,19 @@ def _paths(network: str) -> tuple[NetworkPath, ...]:
 
 
 def _connections(curve: str, network: str) -> tuple[Connection, ...]:
-    def flow(name: str, *paths: str) -> Connection:
-        alone = len(paths) == 1
-        return Connection(
-            name=name,
-            paths=paths,
-            protocol="tcp" if alone else "mptcp",
-            congestion_control=(_ALONE_ON_A_PATH if alone else _CONTROL)[curve],
-            workload=Bulk(),
-        )
+    def controlled(name: str, *paths: str) -> Connection:
+        controls = _ALONE_ON_A_PATH if len(paths) == 1 else _CONTROL
+        return flow(paths, name=name, congestion_control=controls[curve])
 
-    main = flow("main", "one", "two")
+    main = controlled("main", "one", "two")
+    if network == APART:
+        main = replace(main, start=f"{APART_S}s")
     if network in _RATES:
         return (main,)
     if network in _SUBFLOWS:
-        main = flow("main", *("one", "two")[: _SUBFLOWS[network]])
-        return main, flow("other", "other")
-    return flow("first", "one"), main, flow("last", "two")
+        main = controlled("main", *("one", "two")[: _SUBFLOWS[network]])
+        return main, controlled("other", "other")
+    return controlled("first", "one"), main, controlled("last", "two")
 
 
 def _load() -> CrossTraffic:
@@ -434,7 +411,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
-    cells=cells,
+    cells=joined(
+        grid(_cell, network=(*_RATES, THREE, LOAD), curve=STYLES),
+        grid(_cell, network=(*_SUBFLOWS, APART), curve=(WVEGAS,)),
+    ),
     uncertain_parameters=LINKS,
     claims=CLAIMS,
     headline="WV.d-timely",

@@ -13,17 +13,18 @@ import polars as pl
 
 from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, difference, estimate, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios import loading, traces
-from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Scenario, Trace
+from anabranch.scenarios import traces
+from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Trace
 
 TCP_WIFI, TCP_CELLULAR = "TCP over WiFi", "TCP over LTE"
 LIA, OLIA, UNCOUPLED = "MPTCP, LIA", "MPTCP, OLIA", "MPTCP, uncoupled"
@@ -39,6 +40,7 @@ _PATHS = {TCP_WIFI: ("wifi",), TCP_CELLULAR: ("cellular",)}
 MULTIPATH = (LIA, OLIA, UNCOUPLED)
 
 CONSTANT, TRACES, POOR = "constant rates", "rates of traces", "3G"
+WITH_LTE = (CONSTANT, TRACES)
 SIZES = (8, 64, 512, 4096, 16_384)
 """Sizes of the downloads, in KiB."""
 LARGE = SIZES[-1]
@@ -55,11 +57,9 @@ REVIEW = (
 )
 _FOUND = "IMC'13, as the literature review restates it"
 
-_WIFI = NetworkPath(
-    name="wifi", rate="15Mbit/s", delay="15ms", limit="80ms", jitter="2ms", loss="0.2%"
-)
-_LTE = NetworkPath(name="cellular", rate="12Mbit/s", delay="30ms", limit="400ms", jitter="2ms")
-_3G = NetworkPath(name="cellular", rate="2Mbit/s", delay="75ms", limit="334packets", jitter="5ms")
+_WIFI = network_path("wifi", "15Mbit/s", "15ms", "80ms", jitter="2ms", loss="0.2%")
+_LTE = network_path("cellular", "12Mbit/s", "30ms", "400ms", jitter="2ms")
+_3G = network_path("cellular", "2Mbit/s", "75ms", "334packets", jitter="5ms")
 
 
 @cache
@@ -85,38 +85,24 @@ def _paths(network: str) -> tuple[NetworkPath, NetworkPath]:
 at = Factors("curve", "kib", "network")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every curve and size with LTE; LIA next to a poor cellular network."""
-    with_lte = [
-        _cell(tier, curve, kib, network)
-        for network in (CONSTANT, TRACES)
-        for kib in SIZES
-        for curve in STYLES
-    ]
-    return [*with_lte, *(_cell(tier, LIA, kib, POOR) for kib in SIZES)]
-
-
 def _cell(tier: Tier, curve: str, kib: int, network: str) -> Cell:
     downloads = tier.measured_s // SPACING_S
-    scenario = Scenario(
+    return tier.cell(
+        at(curve, kib, network),
+        _paths(network),
+        [_download(curve, kib, number) for number in range(downloads)],
         name=f"{curve}, {kib} KiB, {network}",
-        duration=f"{tier.measured_s}s",
-        paths=_paths(network),
-        connections=tuple(_download(curve, kib, number) for number in range(downloads)),
+        keep_starts=True,
     )
-    text = Written(scenario.name, loading.of(scenario).to_toml())
-    return Cell(key_of(curve, str(kib), network), text, at(curve, kib, network))
 
 
 def _download(curve: str, kib: int, number: int) -> Connection:
-    return Connection(
+    return flow(
+        _PATHS.get(curve),
         name=f"download-{number}",
         start=f"{number * SPACING_S}s",
-        paths=_PATHS.get(curve, ("wifi", "cellular")),
-        protocol="tcp" if curve in _PATHS else "mptcp",
-        congestion_control=_CONTROLS.get(curve, "new_reno"),
-        send_buffer="8MiB",
-        receive_buffer="8MiB",
+        control=_CONTROLS.get(curve, "new_reno"),
+        buffers="8MiB",
         workload=Blocks(block_size=f"{kib}KiB", count=1),
     )
 
@@ -173,13 +159,12 @@ def words(kib: int) -> str:
 
 def _with_lte(group: str, make: Callable[[str], Measure], bound: str = "") -> tuple[Quantity, ...]:
     """One quantity for constant rates and one for traces."""
-    return for_each(f"{group}, {{}}", (CONSTANT, TRACES), make, group, bound)
+    return for_each(f"{group}, {{}}", WITH_LTE, make, group, bound)
 
 
 def _both_carried(results: Results) -> str | None:
     """The precondition that large downloads used both paths in every network."""
-    cells = [*product(MULTIPATH, (CONSTANT, TRACES)), (LIA, POOR)]
-    for curve, network in cells:
+    for curve, network in [*product(MULTIPATH, WITH_LTE), (LIA, POOR)]:
         least = float(share(curve, LARGE, network)(results).min())
         if not 1 < least < 99:
             return f"the cellular path carried {least:.1f} % ({curve}, {network})"
@@ -240,7 +225,7 @@ CLAIMS = (
                 f"cellular share, {words(kib)} − {words(smaller)}, {network}": difference(
                     share(LIA, kib, network), share(LIA, smaller, network)
                 )
-                for network in (CONSTANT, TRACES)
+                for network in WITH_LTE
                 for smaller, kib in pairwise(SIZES)
             },
         ),
@@ -340,7 +325,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
-    cells=cells,
+    cells=joined(
+        grid(_cell, network=WITH_LTE, kib=SIZES, curve=STYLES),
+        grid(_cell, network=(POOR,), kib=SIZES, curve=(LIA,)),
+    ),
     uncertain_parameters={
         "WiFi's rate": "path.wifi.rate",
         "WiFi's delay": "path.wifi*.delay",

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, key_of
 from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.connections import model_of_linux, tcp
+from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 RTTS_MS = (1, 10, 25)
 """Round-trip times of the slow path."""
@@ -35,6 +33,12 @@ _CURVES = {
     ENGINE_M12: (ENGINE, Style(figures.GREEN, "-", "^")),
 }
 _STYLES = {curve: style for curve, (_, style) in _CURVES.items()}
+_CONNECTIONS = {
+    LINUX_TCP: flow(("fast",), congestion_control="cubic"),
+    LINUX_MPTCP: model_of_linux(scheduler="linux"),
+    MODEL_MPTCP: model_of_linux(scheduler="linux"),
+    ENGINE_M12: flow(remedies=M12),
+}
 
 ISSUE_381 = (
     "Issue 381 of github.com/multipath-tcp/mptcp_net-next: Multipath TCP over 100 and 2 Mbit/s in "
@@ -44,28 +48,15 @@ ISSUE_381 = (
 at = Factors("curve", "slow_rtt_ms")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """All curves with each delay of the slow path."""
-    return [_cell(tier, curve, rtt) for rtt in RTTS_MS for curve in _CURVES]
-
-
 def _cell(tier: Tier, curve: str, rtt_ms: int) -> Cell:
     hosts, _ = _CURVES[curve]
     paths = (
-        NetworkPath(name="fast", rate="100Mbit/s", delay="5ms", limit="100packets"),
-        NetworkPath(name="slow", rate="2Mbit/s", delay=f"{rtt_ms / 2}ms", limit="100packets"),
+        network_path("fast", "100Mbit/s", "5ms", "100packets"),
+        network_path("slow", "2Mbit/s", f"{rtt_ms / 2}ms", "100packets"),
     )
-    scenario = tier.scenario(f"{curve}, {rtt_ms} ms", paths, _connection(curve))
+    scenario = tier.scenario(f"{curve}, {rtt_ms} ms", paths, _CONNECTIONS[curve])
     key = key_of(curve, f"{rtt_ms}ms")
     return real_time.cell(key, hosts, scenario, at(curve, rtt_ms), keep_blocks=False)
-
-
-def _connection(curve: str) -> Connection:
-    if curve == LINUX_TCP:
-        return replace(tcp("main", "fast"), congestion_control="cubic")
-    if curve == ENGINE_M12:
-        return Connection(name="main", remedies=M12, workload=Bulk())
-    return model_of_linux(scheduler="linux")
 
 
 def _share_of_tcp(curve: str, rtt_ms: int) -> Quantity:
@@ -154,7 +145,7 @@ ENTRY = Entry(
     + real_time.PARAMETERS[2:],
     quick=Tier("quick", seeds=2, measured_s=8, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=30),
-    cells=cells,
+    cells=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
     not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(

@@ -9,7 +9,7 @@ from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, key_of
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
@@ -36,11 +36,6 @@ _CURVES = {
 _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
 at = Factors("curve", asked_kb=JUDGED_KB)
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """All curves with all buffer sizes."""
-    return [_cell(tier, curve, asked) for asked in ASKED_KB for curve in _CURVES]
 
 
 def _cell(tier: Tier, curve: str, asked: int) -> Cell:
@@ -105,10 +100,7 @@ def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
 
 def notes(results: Results) -> Sequence[str]:
     """How the stacks count buffers, the measured goodputs, and the emulator's lateness."""
-
-    def goodput(curve: str, asked: int = JUDGED_KB) -> str:
-        return GOODPUT.text(results, at(curve, asked))
-
+    goodput = GOODPUT.texts(results, at)
     return [
         "If a program requests 100 kB, getsockopt on Linux returns 200 kB, and each segment takes "
         "more of this than its payload. The engine grants 100 kB of payload. The same request "
@@ -141,7 +133,7 @@ ENTRY = Entry(
     + real_time.PARAMETERS,
     quick=Tier("quick", seeds=2, measured_s=12, warm_up_s=3),
     full=Tier("full", seeds=10, measured_s=60),
-    cells=cells,
+    cells=grid(_cell, asked=ASKED_KB, curve=_CURVES),
     not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(

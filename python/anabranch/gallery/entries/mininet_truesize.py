@@ -12,6 +12,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, Metric, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.claims import Measure
@@ -41,8 +42,7 @@ RECEIVE_KIB = (32, 64, 128, 256, 1024)
 RTTS_MS = (50, 150, 300)
 """Round-trip times of 3G."""
 _EMULATED = (KEPT, ARTEFACT)
-_Stack = Literal["mptcp.org-0.89", "linux-6.12"]
-_KERNEL: _Stack = "mptcp.org-0.89"
+_KERNEL = "mptcp.org-0.89"
 
 at = Factors("system", "curve", wifi_mbps=8, receive_kib=32, rtt_ms=150)
 
@@ -75,24 +75,17 @@ def _cell(
 
 def _connection(system: str, curve: str, receive_kib: int) -> Connection:
     single = curve == TCP_WIFI
-    multipath: dict[str, Any] = {} if single else {"remedies": M12 if curve == MPTCP_M12 else {}}
-    if system == LINUX:
-        return _of_stack("linux-6.12", single, receive_kib, multipath)
     artefact, offload = system == ARTEFACT, system in _EMULATED
     host = {"kind": _KERNEL, "charges_delayed_segments": not artefact, "offload": offload}
-    return _of_stack(_KERNEL, single, receive_kib, multipath | {"host": host})
-
-
-def _of_stack(stack: _Stack, single: bool, receive_kib: int, more: dict[str, Any]) -> Connection:
-    return Connection(
-        name="main",
-        stack=stack,
-        paths=("wifi",) if single else ("wifi", "3g"),
-        protocol="tcp" if single else "mptcp",
+    return flow(
+        ("wifi",) if single else None,
+        congestion_control=None,
+        stack="linux-6.12" if system == LINUX else _KERNEL,
+        host=None if system == LINUX else host,
+        remedies=None if single else M12 if curve == MPTCP_M12 else {},
         send_buffer="200KiB",
         receive_buffer=f"{receive_kib}KiB",
         workload=Blocks(block_size="8KiB"),
-        **more,
     )
 
 

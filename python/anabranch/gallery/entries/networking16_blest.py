@@ -8,9 +8,10 @@ from typing import Any
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source, original, with_artefact
@@ -18,7 +19,7 @@ from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath
+from anabranch.scenarios.scenario import Bulk, Cbr, NetworkPath
 
 MIN_RTT, BLEST, PAPER = "lowest RTT", "BLEST (Linux)", "BLEST (paper)"
 FINE, FIXED = "BLEST (paper, step 0.001)", "BLEST (paper, step 0)"
@@ -43,20 +44,16 @@ _SCHEDULER: dict[str, Any] = {
     FINE: {"kind": "blest", "rule": "paper", "step": 0.001},
     FIXED: {"kind": "blest", "rule": "paper", "step": 0.0},
     FLOORED: {"kind": "blest", "rule": "paper", "step": 0.01, "floor": 0.5},
-    OTIAS: "otias",
-    STTF: "sttf",
-    DAPS: "daps",
+    **{name: name.lower() for name in (OTIAS, STTF, DAPS)},
 }
 
 
 def _wlan(name: str, delay_ms: float = 25, loss: str = "1%") -> NetworkPath:
-    return NetworkPath(
-        name=name, rate="25Mbit/s", delay=f"{delay_ms:g}ms", limit="100packets", loss=loss
-    )
+    return network_path(name, "25Mbit/s", f"{delay_ms:g}ms", "100packets", loss=loss)
 
 
 def _umts(delay_ms: float) -> NetworkPath:
-    return NetworkPath(name="second", rate="5Mbit/s", delay=f"{delay_ms:g}ms", limit="3750packets")
+    return network_path("second", "5Mbit/s", f"{delay_ms:g}ms", "3750packets")
 
 
 HETEROGENEOUS, HOMOGENEOUS = "3G+WLAN", "WLAN+WLAN"
@@ -86,22 +83,9 @@ FERLIN_BLEST = (
 at = Factors("curve", "paths", workload=BULK)
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every scheduler over both pairs of paths, with both workloads, and other interpretations."""
-    whole = [
-        _cell(tier, curve, paths, workload)
-        for workload in _WORKLOADS
-        for paths in BOTH
-        for curve in STYLES
-    ]
-    compared = (MIN_RTT, BLEST, PAPER)
-    return whole + [_cell(tier, curve, paths, BULK) for paths in READINGS for curve in compared]
-
-
 def _cell(tier: Tier, curve: str, paths: str, workload: str) -> Cell:
-    connection = Connection(
-        name="main",
-        congestion_control="olia",
+    connection = flow(
+        control="olia",
         scheduler=_SCHEDULER[curve],
         send_buffer="1024KiB",
         receive_buffer="2048KiB",
@@ -322,7 +306,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),
-    cells=cells,
+    cells=joined(
+        grid(_cell, workload=_WORKLOADS, paths=BOTH, curve=STYLES),
+        grid(_cell, workload=(BULK,), paths=READINGS, curve=(MIN_RTT, BLEST, PAPER)),
+    ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=Source(
         "Networking 2016 ran version 0.90 of the original kernel on CORE, whose nodes share "

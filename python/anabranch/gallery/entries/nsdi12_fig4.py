@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, at_every, claim, for_each, least
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes
@@ -41,11 +41,6 @@ BONAVENTURE = (
 MIGUEL_SINGH = "Miguel, Singh: reproduction of the receive buffer figure. CS244, Stanford, 2012."
 
 at = Factors("curve", "buffer_kb")
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """Every curve at every buffer size."""
-    return [_cell(tier, curve, kb) for kb in BUFFERS_KB for curve in CURVES]
 
 
 def _cell(tier: Tier, curve: str, kb: int) -> Cell:
@@ -88,7 +83,7 @@ def _fewer_duplicates(remedied: str) -> Quantity:
 
 
 def _used(*curves: str) -> Needs:
-    return wifi_3g.used(*(at(curve, kb) for curve in curves for kb in (200, 600)))
+    return wifi_3g.used(*at.every(curves, (200, 600)))
 
 
 def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
@@ -246,7 +241,7 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
+    cells=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
     uncertain_parameters=WIFI_3G,
     source=Source(
         "NSDI 2012 ran the original kernel of its time between two servers, over links "

@@ -9,7 +9,7 @@ from typing import Any
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
 from anabranch.gallery.panels import Draw
@@ -42,29 +42,25 @@ REVERSE_DELAY_MS = {TCP_WIFI: 10.0, wifi_3g.TCP_3G: 75.0}
 _LINKS_SOURCE = "CS244'15, from an earlier experiment of NSDI'12"
 
 
+_factors = Factors("curve", "send", "receive", jitter_model="fifo")
+
+
 def at(curve: str, receive_kib: int = JUDGED_KIB, jitter_model: str = "fifo") -> dict[str, Factor]:
     """The factors of a cell with a send buffer of 200 KiB."""
-    return {
-        "curve": curve,
-        "send": "200KiB",
-        "receive": f"{receive_kib}KiB",
-        "jitter_model": jitter_model,
-    }
+    return _factors(curve, "200KiB", f"{receive_kib}KiB", jitter_model)
 
 
 def control(curve: str) -> dict[str, Factor]:
     """The factors of a cell of the negative control."""
-    return {"curve": curve, "send": CONTROL, "receive": CONTROL, "jitter_model": "fifo"}
+    return _factors(curve, CONTROL, CONTROL)
 
 
 def asked(curve: str, receive: str = ASKED[0]) -> dict[str, Factor]:
     """The factors of a cell whose buffers are sizes that a program requests from Linux."""
-    return {
-        "curve": curve,
-        "send": "200KiB requested",
-        "receive": f"{receive} requested",
-        "jitter_model": "fifo",
-    }
+    return _factors(curve, f"200KiB{_REQUESTED}", f"{receive}{_REQUESTED}")
+
+
+_JUDGED = [at(curve) for curve in (*CURVES, MPTCP_M12_NSDI)]
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -78,21 +74,19 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
-    curve, send, receive = (str(factors[name]) for name in ("curve", "send", "receive"))
-    model: JitterOrder = "reordering" if factors["jitter_model"] == "reordering" else "fifo"
-    three_g = dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER, jitter_model=model)
-    send_size, receive_size = (size.removesuffix(_REQUESTED) for size in (send, receive))
-    main = wifi_3g.connection(curve, send_size, receive_size, Blocks(block_size="8KiB"))
-    scenario = tier.scenario(
-        f"{curve}, send {send}, receive {receive}, {model} jitter",
+    curve, send, receive, model = map(str, factors.values())
+    order: JitterOrder = "reordering" if model == "reordering" else "fifo"
+    three_g = dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER, jitter_model=order)
+    sizes = (size.removesuffix(_REQUESTED) for size in (send, receive))
+    main = wifi_3g.connection(curve, *sizes, Blocks(block_size="8KiB"))
+    is_size = receive.endswith("KiB")
+    return tier.cell(
+        factors | ({"receive_kib": float(receive.removesuffix("KiB"))} if is_size else {}),
         (wifi_3g.WIFI, three_g),
-        (wifi_3g.as_requested(main) if send.endswith(_REQUESTED) else main,),
-    )
-    kib = float(receive.removesuffix("KiB")) if receive.endswith("KiB") else None
-    numeric = {} if kib is None else {"receive_kib": kib}
-    judged = factors in [at(each) for each in (*CURVES, MPTCP_M12_NSDI)]
-    return Cell(
-        key_of(curve, send, receive, model), scenario, factors | numeric, keep_blocks=judged
+        wifi_3g.as_requested(main) if send.endswith(_REQUESTED) else main,
+        words=(curve, send, receive, model),
+        name=f"{curve}, send {send}, receive {receive}, {model} jitter",
+        keep_blocks=factors in _JUDGED,
     )
 
 
@@ -158,8 +152,6 @@ def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> 
     )
 
 
-_BOTH = used(at(MPTCP), at(MPTCP_M12))
-_BOTH_ASKED = used(asked(MPTCP), asked(MPTCP_M12))
 _LARGE = "6000 kB"
 _SMALL = partial(at, receive_kib=WINDOW_KIB)
 
@@ -199,7 +191,7 @@ CLAIMS = (
         "The mechanisms matter less when buffers are large (negative control).",
         "CS244'15, challenge II; control with both buffers: this project",
         _control("200 KiB", at, _LARGE, control, "in both buffers"),
-        needs=_BOTH,
+        needs=used(at(MPTCP), at(MPTCP_M12)),
     ),
     *_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
     claim(
@@ -241,7 +233,7 @@ CLAIMS = (
         "The mechanisms matter less when the receive buffer alone is large (negative control).",
         "CS244'15, challenge II: 32 KiB against a large default, as requested from Linux",
         _control("32 KiB", asked, _LARGE, partial(asked, receive=CONTROL), "of receive buffer"),
-        needs=_BOTH_ASKED,
+        needs=used(asked(MPTCP), asked(MPTCP_M12)),
         bounds="E1.6-control",
     ),
 )

@@ -144,10 +144,7 @@ def _draw_lateness(results: Results, axes: Axes) -> None:
 
 def notes(results: Results) -> Sequence[str]:
     """The goodputs side by side, how buffers differ, and the emulator's lateness."""
-
-    def goodput(hosts: str, curve: str) -> str:
-        return GOODPUT.text(results, at(hosts, curve))
-
+    goodput = GOODPUT.texts(results, at)
     return [
         f"Goodput of MPTCP without the mechanisms: {goodput(VIRTUAL, MPTCP)} in virtual time, "
         f"{goodput(ENGINE, MPTCP)} with the engine and {goodput(KERNEL, MPTCP)} with Linux in "

@@ -17,7 +17,7 @@ from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metr
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
-from anabranch.gallery.shared.connections import one_or_both
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.gallery.systems import Source
@@ -47,7 +47,7 @@ CONFIGURED_KB = 6000
 
 _WIFI = dataclasses.replace(wifi_3g.WIFI, jitter="1ms")
 _WEAK_3G = dataclasses.replace(wifi_3g.THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
-_FAST = NetworkPath(name="one", rate="100Mbit/s", delay="5ms", limit="84packets", jitter="100us")
+_FAST = network_path("one", "100Mbit/s", "5ms", "84packets", jitter="100us")
 """A tenth of 1 Gbit/s, with one bandwidth-delay product of queue."""
 _SLOW = dataclasses.replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
 _TWO, _THREE = (dataclasses.replace(_FAST, name=name) for name in ("two", "three"))
@@ -86,7 +86,7 @@ def _cell(tier: Tier, network: str, size: int, curve: str) -> Cell:
     if network == WEAK:
         main = wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk())
     else:
-        main = one_or_both(
+        main = flow(
             ("one",) if curve == TCP else None,
             buffers=f"{kb}kB",
             remedies=_REMEDIES.get(curve),
@@ -155,7 +155,7 @@ _SHORT_KB = [kb for kb in FILES_KB if kb <= 30]
 
 def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Needs:
     """The precondition that the path carried bytes at every size."""
-    return carried(path, *(at(network, curve, size) for size in sizes), over=0)
+    return carried(path, *at.every(network, curve, sizes), over=0)
 
 
 def _queue_grows(results: Results) -> str | None:

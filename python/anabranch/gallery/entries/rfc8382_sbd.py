@@ -16,14 +16,12 @@ from anabranch.gallery.measures import Values, derived, estimate, mean, median, 
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.shared.connections import tcp
+from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import (
-    Bulk,
-    Connection,
     CrossTraffic,
     Distribution,
     NetworkPath,
@@ -62,12 +60,8 @@ class Bottleneck:
 
     def path(self, name: str) -> NetworkPath:
         """The link as a path of a scenario."""
-        return NetworkPath(
-            name=name,
-            rate=f"{self.rate_mbps:.3f}Mbit/s",
-            delay=f"{self.delay_ms:.3f}ms",
-            limit=f"{self.queue_ms:.3f}ms",
-        )
+        rate = f"{self.rate_mbps:.3f}Mbit/s"
+        return network_path(name, rate, f"{self.delay_ms:.3f}ms", f"{self.queue_ms:.3f}ms")
 
     def traffic(self, name: str) -> list[CrossTraffic]:
         """UDP sources whose mean rates add up to the load."""
@@ -100,29 +94,21 @@ def cells(tier: Tier) -> list[Cell]:
     ]
 
 
-def _access(name: str, via: str) -> NetworkPath:
-    return NetworkPath(name=name, via=via, rate="1Gbit/s", delay="1ms", limit="infinite")
-
-
 def _cell(
     tier: Tier, environment: str, number: int, pair: tuple[Bottleneck, Bottleneck], curve: str
 ) -> Cell:
     cores = ("core",) if environment == SHARED else ("core", "other")
     last = cores[-1]
     paths = [each.path(name) for each, name in zip(pair, cores, strict=False)]
-    paths += [_access("one", "core"), _access("two", last), _access("tcp", "core")]
-    multipath = Connection(
-        name="main",
-        paths=("one", "two"),
-        congestion_control="lia",
-        shared_bottleneck_detection=SharedBottleneckDetection() if curve == DETECTION else None,
-        workload=Bulk(),
-    )
+    ways = {"one": "core", "two": last, "tcp": "core"}
+    paths += [access(way, via, "1ms") for way, via in ways.items()]
+    detection = SharedBottleneckDetection() if curve == DETECTION else None
+    multipath = flow(("one", "two"), shared_bottleneck_detection=detection)
     point = f"{environment} {number:03}"
     return tier.cell(
         at(curve, environment) | {"point": point},
         paths,
-        (multipath, tcp("tcp", "tcp")),
+        (multipath, flow(("tcp",), name="tcp")),
         words=(curve, point),
         sample_interval="350ms",
         cross_traffic=tuple(

@@ -15,13 +15,14 @@ from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, 
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Connection, NetworkPath, Scenario
 from anabranch.words import listed
 
 TCP, LIA, UNCOUPLED = "TCP", "LIA", "uncoupled NewReno"
@@ -79,25 +80,21 @@ def flows_of(curve: str, subflows: int, seed: int) -> list[Flow]:
     return draw(TREE, subflows, seed)
 
 
-def _paths(flow: Flow) -> list[NetworkPath]:
+def _paths(each: Flow) -> list[NetworkPath]:
     """A path for each subflow. Its own link is the inside of the host, which delays nothing."""
     return [
-        NetworkPath(
-            name=f"{flow.source}.{n}", rate="10Gbit/s", delay="0us", limit="infinite", via=route
-        )
-        for n, route in enumerate(flow.routes)
+        network_path(f"{each.source}.{n}", "10Gbit/s", "0us", "infinite", via=route)
+        for n, route in enumerate(each.routes)
     ]
 
 
-def _connection(flow: Flow, curve: str) -> Connection:
-    return Connection(
-        name=f"{flow.source} to {flow.destination}",
-        paths=tuple(path.name for path in _paths(flow)),
-        protocol="tcp" if curve == TCP else "mptcp",
-        congestion_control="lia" if curve in (LIA, ONE_WAY) else "new_reno",
+def _connection(each: Flow, curve: str) -> Connection:
+    return flow(
+        [path.name for path in _paths(each)],
+        name=f"{each.source} to {each.destination}",
+        control="lia" if curve in (LIA, ONE_WAY) else "new_reno",
         direction="upload",
-        start=f"{flow.start_us}us",
-        workload=Bulk(),
+        start=f"{each.start_us}us",
     )
 
 

@@ -15,7 +15,6 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import SCALE
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
@@ -87,15 +86,8 @@ def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]
 
 
 def _connection(name: str, paths: tuple[str, ...], size: int, *, whole: bool) -> Connection:
-    is_tcp = len(paths) == 1
-    return veerman12.connection(
-        name,
-        BUFFER_MB,
-        paths=paths,
-        protocol="tcp" if is_tcp else "mptcp",
-        congestion_control="new_reno" if is_tcp else "lia",
-        workload=Bulk(size=f"{size}B") if whole else Bulk(),
-    )
+    workload = Bulk(size=f"{size}B") if whole else Bulk()
+    return veerman12.connection(paths, BUFFER_MB, name=name, workload=workload)
 
 
 @by_seed
@@ -207,7 +199,7 @@ ENTRY = Entry(
     title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
     "Which share of a link does a TCP flow next to them keep?",
-    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
+    references=veerman12.REFERENCES,
     parameters=(
         *parameters(f"""
         links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”
@@ -224,10 +216,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=110, warm_up_s=10),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "Veerman ran the original kernel of Linux 3.2 over real links.",
-        (),
-    ),
+    source=veerman12.source(),
     claims=CLAIMS,
     panels=(
         Panel(

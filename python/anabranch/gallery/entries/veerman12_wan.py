@@ -13,7 +13,6 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import link
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -49,22 +48,13 @@ _LONG_S = round(5 * RECOVERY_S + 1)
 at = Factors("test", "curve", "buffer_mb")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Two links with every buffer; a far third link; a LAN next to a WAN."""
-    return [
-        *(_cell(tier, THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB),
-        *(_cell(tier, THROUGHPUT, HYSTART, buffer) for buffer in ENOUGH_MB),
-        *(
-            _cell(tier, ADVANCED, curve, buffer)
-            for curve in (TWO_LINKS, THREE_LINKS)
-            for buffer in ADVANCED_MB
-        ),
-        *(
-            _cell(tier, MIXED, curve, buffer)
-            for curve in (LAN_WAN, LAN_WAN_LINUX)
-            for buffer in MIXED_MB
-        ),
-    ]
+SETTINGS = (
+    *product([THROUGHPUT], [SLOW_START], BUFFERS_MB),
+    *product([THROUGHPUT], [HYSTART], ENOUGH_MB),
+    *product([ADVANCED], [TWO_LINKS, THREE_LINKS], ADVANCED_MB),
+    *product([MIXED], [LAN_WAN, LAN_WAN_LINUX], MIXED_MB),
+)
+"""Two links with every buffer; a far third link; a LAN next to a WAN."""
 
 
 def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
@@ -73,7 +63,7 @@ def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
         measured_s = max(measured_s, _LONG_S)
     words = (test, curve, f"{buffer_mb:g}mb")
     host = _AS_LINUX_COUNTS if curve == LAN_WAN_LINUX else None
-    main = veerman12.connection("main", buffer_mb, hystart=curve == HYSTART, host=host)
+    main = veerman12.connection(None, buffer_mb, hystart=curve == HYSTART, host=host)
     duration = f"{tier.warm_up_s + measured_s}s"
     factors = at(test, curve, buffer_mb)
     return tier.cell(factors, _PATHS[curve], main, words=words, duration=duration)
@@ -84,13 +74,9 @@ def _over(above: dict[str, Factor], below: dict[str, Factor]) -> dict[str, Measu
     return {" / ".join(words): GOODPUT.ratio(above, below)}
 
 
-_RISING = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
-_ENOUGH = [
-    at(THROUGHPUT, curve, buffer) for curve, buffer in product((SLOW_START, HYSTART), ENOUGH_MB)
-]
-_TWO, _THREE = (
-    [at(ADVANCED, curve, buffer) for buffer in ADVANCED_MB] for curve in (TWO_LINKS, THREE_LINKS)
-)
+_RISING = at.every(THROUGHPUT, SLOW_START, BUFFERS_MB)
+_ENOUGH = at.every(THROUGHPUT, (SLOW_START, HYSTART), ENOUGH_MB)
+_TWO, _THREE = (at.every(ADVANCED, curve, ADVANCED_MB) for curve in (TWO_LINKS, THREE_LINKS))
 _TEN, _RULE = (at(MIXED, LAN_WAN_LINUX, buffer) for buffer in (10.0, 17.5))
 _NEAR = ("small", "large")
 
@@ -155,8 +141,7 @@ _ADVANCED_CURVES = {
 
 def notes(results: Results) -> Sequence[str]:
     """What limits the runs, and where a far link pays off."""
-    buffers = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
-    limits = veerman12.limited(results, [f"{buffer:g} MB" for buffer in BUFFERS_MB], buffers)
+    limits = veerman12.limited(results, _RISING)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(
         GOODPUT.values(at(THROUGHPUT, curve, MIN_BUFFER_MB))(results).min()
@@ -189,7 +174,7 @@ ENTRY = Entry(
     title="A WAN: buffers, a far link, a LAN next to a WAN (Veerman 2012)",
     question="How does throughput over long distances depend on the buffer, and when does a fast "
     "but far link do harm?",
-    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
+    references=veerman12.REFERENCES,
     parameters=(
         veerman12.SCALING,
         *parameters(f"""
@@ -211,12 +196,9 @@ ENTRY = Entry(
     ),
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
-    cells=cells,
+    cells=lambda tier: [_cell(tier, *setting) for setting in SETTINGS],
     uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "Veerman ran the original kernel of Linux 3.2 over real links.",
-        (),
-    ),
+    source=veerman12.source(),
     claims=veerman12.at_scale(CLAIMS),
     headline="E9.wan-sum",
     panels=(

@@ -12,11 +12,12 @@ from anabranch.gallery import measures
 from anabranch.gallery.claims import Needs, Quantity, carried
 from anabranch.gallery.metrics import GOODPUT, MEAN
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.estimates import Sample, median
 from anabranch.results.folder import Factor, Results
 from anabranch.results.metrics import expected_delay_ms
-from anabranch.scenarios.scenario import Blocks, Bulk, Connection, NetworkPath
+from anabranch.scenarios.scenario import Blocks, Bulk, Connection
 
 TCP_WIFI = "TCP over WiFi"
 TCP_3G = "TCP over 3G"
@@ -42,8 +43,8 @@ _REMEDIES: dict[str, dict[str, Any]] = {
     MPTCP_M12_NSDI: {**M12, "penalisation": "nsdi12"},
 }
 
-WIFI = NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
-THREE_G = NetworkPath(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
+WIFI = network_path("wifi", "8Mbit/s", "10ms", "54packets")
+THREE_G = network_path("3g", "2Mbit/s", "75ms", "334packets")
 
 RAICIU = (
     "C. Raiciu, C. Paasch, S. Barré, A. Ford, M. Honda, F. Duchêne, O. Bonaventure, M. Handley: "
@@ -78,14 +79,8 @@ STACK_PARAMETERS = parameters("""
 
 def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> Connection:
     """The connection of a curve, with the given buffers and workload."""
-    single = {TCP_WIFI: ("wifi",), TCP_3G: ("3g",)}.get(curve)
-    return Connection(
-        name="main",
-        paths=single or ("wifi", "3g"),
-        protocol="tcp" if single else "mptcp",
-        congestion_control="new_reno" if single else "lia",
-        scheduler="min_rtt",
-        host="linux",
+    return flow(
+        {TCP_WIFI: ("wifi",), TCP_3G: ("3g",)}.get(curve, ("wifi", "3g")),
         send_buffer=send,
         receive_buffer=receive,
         remedies=_REMEDIES.get(curve),
