@@ -32,6 +32,7 @@ from anabranch.gallery.measures import (
     mean_ratio,
     median,
     over_largest,
+    over_smallest,
     over_sum,
     ratio,
     ratio_of_ratios,
@@ -39,6 +40,7 @@ from anabranch.gallery.measures import (
 )
 from anabranch.gallery.metrics import GOODPUT, PAUSE, Metric, share
 from anabranch.gallery.parameters import Parameter, parameters, quoted
+from anabranch.gallery.references import cited
 from anabranch.reports.figures import BLUE, RED, Style
 from anabranch.results.claims import Verdict, judge
 from anabranch.results.estimates import Sample
@@ -169,6 +171,7 @@ def test_measures_are_statistics_over_seeds(results: Results) -> None:
     assert value(distance(slow, fast), results) == pytest.approx((1 - 2.2 / 8.2) * 100)
     assert value(over_sum(fast, slow, large), results) == pytest.approx(8.2 / (2.2 + 4.2))
     assert value(over_largest(fast, slow, large), results) == pytest.approx(8.2 / 4.2)
+    assert value(over_smallest(fast, slow, large), results) == pytest.approx(8.2 / 2.2)
     four = ratio_of_ratios(fast, slow, large, slow)
     assert value(four, results) == pytest.approx((8.2 / 2.2) / (4.2 / 2.2))
     assert derived(np.subtract, fast, slow)(results) == pytest.approx([6, 6, 6])
@@ -400,3 +403,10 @@ def test_a_grid_has_a_cell_for_each_combination_of_levels() -> None:
 def test_a_metric_gives_the_text_of_a_cell_by_its_levels(results: Results) -> None:
     text = GOODPUT.texts(results, at)
     assert text("fast", size=2) == GOODPUT.text(results, at("fast", 2))
+
+
+def test_sources_are_cited_by_their_short_names() -> None:
+    (wischik, raiciu) = cited("NSDI'11", "NSDI'12")
+    assert (wischik[:10], raiciu[-10:]) == ("D. Wischik", "NSDI 2012.")
+    with pytest.raises(InputError, match=r"references.toml has no source \"NSDI'13\""):
+        cited("NSDI'13")

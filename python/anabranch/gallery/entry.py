@@ -221,7 +221,8 @@ class Overview:
 class Entry:
     """A published result, reproduced as an experiment with claims."""
 
-    id: str
+    id: str = field(default="", kw_only=True)
+    """The name in the catalogue, which sets it."""
     title: str
     question: str
     references: tuple[str, ...]

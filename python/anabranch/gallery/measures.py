@@ -125,6 +125,11 @@ def over_largest(one: Values, *others: Values) -> Measure:
     return estimate(_over(np.max), one, *others)
 
 
+def over_smallest(one: Values, *others: Values) -> Measure:
+    """The median of `one` over the smallest of the medians of the others."""
+    return estimate(_over(np.min), one, *others)
+
+
 def _over(reduce: Callable[..., Any]) -> Callable[..., Any]:
     def statistic(one: Any, *others: Any, axis: int) -> Any:
         medians = [np.median(each, axis=axis) for each in others]

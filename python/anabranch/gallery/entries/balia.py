@@ -18,6 +18,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
@@ -40,10 +41,6 @@ _STEP_TIER = Tier("step", seeds=0, measured_s=STEP_MEASURED_S, warm_up_s=STEP_AT
 _PAYLOAD = 1432 / 1500
 """The part of a full packet that is data, without headers, timestamps and a mapping."""
 
-PENG = (
-    "Q. Peng, A. Walid, J. Hwang, S. H. Low: Multipath TCP: Analysis, Design, and Implementation. "
-    "IEEE/ACM Transactions on Networking, 2016."
-)
 at = Factors("curve", "network")
 """The factors of a cell with a step of capacity or with steady capacity."""
 
@@ -187,11 +184,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="balia",
     title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
     question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
     "new capacity sooner than OLIA?",
-    references=(PENG, conext12_olia.KHALILI),
+    references=cited("Peng et al. 2016", "CoNEXT'12"),
     parameters=parameters(f"""
         one bottleneck | <path.core.rate>, <path.core.rtt> RTT, as in nsdi11-lia
         random loss | <path.core.loss in *_random-loss_*>, queue of

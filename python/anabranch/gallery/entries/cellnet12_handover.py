@@ -12,6 +12,7 @@ from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
@@ -39,14 +40,6 @@ _DIRECTIONS: dict[str, Literal["download", "upload"]] = {OFF: "download", SILENT
 _WIFI, _3G = replace(WIFI, jitter="1ms"), replace(THREE_G, jitter="5ms")
 AWAY_S, BACK_S = 20, 35
 
-HANDOVER = (
-    "C. Paasch, G. Detal, F. Duchene, C. Raiciu, O. Bonaventure: Exploring Mobile/WiFi Handover "
-    "with Multipath TCP. CellNet 2012."
-)
-EXPERIENCE = (
-    "O. Bonaventure, C. Paasch, G. Detal: Use Cases and Operational Experience with Multipath "
-    "TCP, §2.2. RFC 8041, 2017."
-)
 
 at = Factors("mode", "event")
 
@@ -136,11 +129,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="cellnet12-handover",
     title="Handover from WiFi to 3G and back in three modes (CellNet 2012)",
     question="A phone leaves its WiFi. How long does a connection pause if 3G is always used, open "
     "and idle, or not open at all?",
-    references=(HANDOVER, EXPERIENCE),
+    references=cited("CellNet'12", "RFC 8041"),
     parameters=parameters(f"""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s) | as in nsdi12-fig7

@@ -13,6 +13,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import by_seed, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
@@ -40,10 +41,6 @@ RATE_MBPS = 2.0
 _GOODPUT_MBPS = RATE_MBPS * 1448 / 1500
 MULTIPATH, TCP = "multipath", "tcp"
 
-KHALILI = (
-    "R. Khalili, N. Gast, M. Popovic, U. Upadhyay, J.-Y. Le Boudec: MPTCP is not Pareto-Optimal: "
-    "Performance Issues and a Possible Solution. CoNEXT 2012."
-)
 
 at = Factors("curve", "ratio")
 
@@ -172,11 +169,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="conext12-olia",
     title="Opportunistic linked increases (OLIA) next to TCP users (CoNEXT 2012, scenario C)",
     question="Multipath users with a link of their own also use a link that TCP users depend on. "
     "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
-    references=(KHALILI,),
+    references=cited("CoNEXT'12"),
     parameters=parameters("""
         topology | scenario C: private links, and one link shared by all | CoNEXT'12
         users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers: this project

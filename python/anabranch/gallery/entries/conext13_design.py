@@ -12,6 +12,7 @@ from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import (
     HIGH,
@@ -22,7 +23,7 @@ from anabranch.gallery.shared.two_path_design import (
     gain,
 )
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import M12, PAASCH
+from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import GREEN, RED, SKY, Style
 from anabranch.results.estimates import Estimate, estimate
@@ -148,11 +149,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="conext13-design",
     title="Original and corrected penalisation over a design of two paths (CoNEXT 2013)",
     question="Over hundreds of pairs of paths, how much of both paths does Multipath TCP use? Does "
     "the corrected form of penalisation help?",
-    references=(PAASCH,),
+    references=cited("CoNEXT'13"),
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13

@@ -14,6 +14,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, waiting_ms
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -47,11 +48,6 @@ _QUEUE = "30packets"
 DOWNLOADS = ("1 + 10", "10 + 1")
 SIZES_KIB = (64, 128, 256, 512, 1024, 2048)
 
-LIM = (
-    "Y. Lim, E. M. Nahum, D. Towsley, R. J. Gibbens: ECF: An MPTCP Path Scheduler to Manage "
-    "Heterogeneous Paths. CoNEXT 2017."
-)
-
 
 at = Factors("curve", "workload", "rates", "amount")
 """The factors of a cell; `amount` is the video's rate in Mbit/s or the download in KiB."""
@@ -72,7 +68,7 @@ def _cell(tier: Tier, setting: tuple[str, str, float], curve: str) -> Cell:
         scheduler="min_rtt" if curve == DEFAULT else curve.lower(),
         remedies=M12,
         nagle=False,
-        workload=_video(amount) if workload == STREAM else _file(amount),
+        workload=_requests(workload, amount),
     )
     paths = (
         network_path("wifi", f"{wifi}Mbit/s", "10ms", _QUEUE, jitter="1ms"),
@@ -92,17 +88,15 @@ def _bytes(mbps: float) -> int:
     return round(mbps * 1e6 * CHUNK_S / 8)
 
 
-def _video(mbps: float) -> RequestResponse:
-    return RequestResponse(
-        request_size="400B", response_size=f"{_bytes(mbps)}B", interval=f"{CHUNK_S}s"
-    )
+def _requests(workload: str, amount: float) -> RequestResponse:
+    """Chunks of video, or one download."""
+    if workload == STREAM:
+        size = f"{_bytes(amount)}B"
+        return RequestResponse(request_size="400B", response_size=size, interval=f"{CHUNK_S}s")
+    return RequestResponse(request_size="400B", response_size=f"{amount:g}KiB", count=1)
 
 
-def _file(kib: float) -> RequestResponse:
-    return RequestResponse(request_size="400B", response_size=f"{kib:g}KiB", count=1)
-
-
-def throughput_mbps(curve: str, rates: str = UNEQUAL, mbps: float = JUDGED_MBPS) -> Values:
+def throughput_mbps(curve: str, mbps: float = JUDGED_MBPS, rates: str = UNEQUAL) -> Values:
     """Size of a chunk over the mean time to fetch a chunk, for each seed."""
     times = MEAN.values(at(curve, STREAM, rates, mbps))
     return derived(lambda ms: _bytes(mbps) * 8e-3 / ms, times)
@@ -196,8 +190,11 @@ CLAIMS = (
         "CoNEXT'17; threshold: this project",
         for_each(
             _SYMMETRIC,
-            SYMMETRIC.items(),
-            lambda *case: distance(throughput_mbps(ECF, *case), throughput_mbps(DEFAULT, *case)),
+            SYMMETRIC,
+            lambda rates: distance(
+                throughput_mbps(ECF, SYMMETRIC[rates], rates),
+                throughput_mbps(DEFAULT, SYMMETRIC[rates], rates),
+            ),
             _SYMMETRIC.format(", ".join(SYMMETRIC)),
         ),
         needs=_both_used(STREAM),
@@ -255,8 +252,8 @@ def notes(results: Results) -> Sequence[str]:
         return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)
 
     def gain(mbps: float) -> float:
-        ecf, default = (throughput_mbps(each, UNEQUAL, mbps) for each in (ECF, DEFAULT))
-        return ratio(ecf, default)(results).value
+        gained = ratio(throughput_mbps(ECF, mbps), throughput_mbps(DEFAULT, mbps))
+        return gained(results).value
 
     def restarts(curve: str) -> str:
         return over_rates(lambda mbps: float(np.median(_restarts(curve, mbps)(results))), ".0f")
@@ -296,9 +293,7 @@ def notes(results: Results) -> Sequence[str]:
 
 
 def _srtts(results: Results) -> str:
-    samples = results.samples.filter(
-        (pl.col("curve") == DEFAULT) & (pl.col("workload") == STREAM) & (pl.col("srtt_ns") > 0)
-    )
+    samples = results.rows("samples", curve=DEFAULT, workload=STREAM).filter(pl.col("srtt_ns") > 0)
     means = samples.group_by("rates", "path_name").agg(pl.col("srtt_ns").mean() / 1e6)
     found = {(rates, path): srtt for rates, path, srtt in means.iter_rows()}
     return "; ".join(
@@ -308,11 +303,10 @@ def _srtts(results: Results) -> str:
 
 
 ENTRY = Entry(
-    id="conext17-ecf",
     title="Earliest completion first (ECF): video and downloads over unequal paths (CoNEXT 2017)",
     question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
     "transfers finish sooner?",
-    references=(LIM,),
+    references=cited("CoNEXT'17"),
     parameters=parameters("""
         rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
         round-trip times without queue | WiFi <path.wifi.rtt> ± <path.wifi.jitter>, LTE
@@ -345,10 +339,7 @@ ENTRY = Entry(
         Panel(
             "Chunks of video, 0.3 + 8.6 Mbit/s",
             "Size of a chunk over the mean time to fetch a chunk.",
-            _over_video_rate(
-                lambda curve, mbps: throughput_mbps(curve, UNEQUAL, mbps),
-                "throughput of chunks (Mbit/s)",
-            ),
+            _over_video_rate(throughput_mbps, "throughput of chunks (Mbit/s)"),
         ),
         Panel(
             "Windows lost to idle times, 0.3 + 8.6 Mbit/s",

@@ -7,15 +7,13 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import estimate
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import network_path
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
@@ -69,10 +67,6 @@ def _quantity(
     return Quantity(words, measure, describe=describe)
 
 
-def _change(first: Any, last: Any, axis: int) -> Any:
-    return np.abs(np.median(last, axis=axis) / np.median(first, axis=axis) - 1) * 100
-
-
 def _claims(kib: int, model: str) -> list[Claim]:
     where = f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}"
     source = "Cullen & Barber, CS244'14"
@@ -100,7 +94,7 @@ def _claims(kib: int, model: str) -> list[Claim]:
             source,
             _quantity(
                 "change of mean(M1,2) from 100 to 250 ms of jitter",
-                estimate(_change, *(MEAN.values(each) for each in remedied)),
+                MEAN.distance(remedied[1], remedied[0]),
                 "mean(M1,2)",
                 remedied,
                 "change",
@@ -192,11 +186,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="cs244-jitter",
     title="Delay of 8 KiB blocks as 3G's jitter grows (CS244 2014)",
     question="How does jitter on 3G change the delay of blocks that Multipath TCP sends over WiFi "
     "and 3G, with and without opportunistic retransmission (M1) and penalisation (M2)?",
-    references=(wifi_3g.CULLEN_BARBER, wifi_3g.RAICIU),
+    references=cited("CS244'14", "NSDI'12"),
     parameters=parameters("""
         WiFi | <path.wifi> | CS244'14
         3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit>, <path.3g.loss> loss | CS244'14

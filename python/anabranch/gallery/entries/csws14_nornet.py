@@ -8,14 +8,13 @@ from itertools import product
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import all_of, claim, for_each
-from anabranch.gallery.entries import csws14_schedulers_bulk
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
-from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
@@ -111,11 +110,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="csws14-nornet",
     title="Four schedulers over WLAN and cellular paths (CSWS 2014, NorNet)",
     question="Over WLAN and a bufferbloated cellular path, which scheduler has the best goodput "
     "if buffers are bounded, and the least buffering delay if they are not?",
-    references=(csws14_schedulers_bulk.CSWS, ALAY_SLIDES),
+    references=cited("CSWS'14", "slides of Alay et al."),
     parameters=parameters("""
         paths | WLAN next to 3G1 and next to 3G2, as in ferlin14-bufferbloat
         transfer | <connection.*.size>, download | CSWS'14: 16 MB

@@ -12,6 +12,7 @@ from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.gallery.measures import estimate, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
@@ -37,10 +38,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """RP is opportunistic retransmission and penalisation, BM bufferbloat mitigation."""
 BUFFER = {LOW: "16MB", HIGH: "2MB"}
 COUNTS = {"quick": 20, "full": 200}
-CSWS = (
-    "C. Paasch, S. Ferlin, Ö. Alay, O. Bonaventure: Experimental Evaluation of Multipath TCP "
-    "Schedulers. ACM SIGCOMM Capacity Sharing Workshop (CSWS) 2014."
-)
 
 
 def _raises(curve: str, base: str = LOW_RTT) -> Quantity:
@@ -126,11 +123,10 @@ SOURCE = Source(
 )
 
 ENTRY = Entry(
-    id="csws14-schedulers-bulk",
     title="Schedulers with bulk data over a design of two paths (CSWS 2014)",
     question="Over hundreds of settings, how much of two paths do round robin, lowest RTT, and "
     "lowest RTT with each remedy use?",
-    references=(CSWS,),
+    references=cited("CSWS'14"),
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 20 (quick) or 200 (full) per environment | full: CSWS'14

@@ -12,7 +12,6 @@ import polars as pl
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, each, for_each
-from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import derived, median
 from anabranch.gallery.metrics import (
@@ -26,6 +25,7 @@ from anabranch.gallery.metrics import (
 )
 from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -55,10 +55,6 @@ PAIRS = {
     "3G1+3G2": (THREE_G_ONE, THREE_G_TWO),
 }
 
-FERLIN_IWQOS = (
-    "S. Ferlin, T. Dreibholz, Ö. Alay: Tackling the Challenge of Bufferbloat in Multi-Path "
-    "Transport over Heterogeneous Wireless Networks. IWQoS 2014."
-)
 
 at = Factors("curve", "pair")
 
@@ -260,11 +256,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="ferlin14-bufferbloat",
     title="Bufferbloat mitigation on cellular paths (IWQoS 2014)",
     question="How does capping the round-trip times of bloated paths change delay, goodput and "
     "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
-    references=(FERLIN_IWQOS, ALAY_SLIDES),
+    references=cited("IWQoS'14", "slides of Alay et al."),
     parameters=parameters("""
         WLAN | <path.wlan>
         3G1 | <path.3g1> | this project; NorNet has real ones

@@ -9,6 +9,7 @@ from anabranch.gallery.claims import Quantity, at_every, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -35,14 +36,6 @@ _SECOND = {
     TWO_G: network_path("cellular", "0.2Mbit/s", "200ms", "6s", jitter="5ms"),
     THREE_G: network_path("cellular", "2Mbit/s", "75ms", "2s", jitter="5ms"),
 }
-FERLIN_GLOBECOM = (
-    "S. Ferlin, T. Dreibholz, Ö. Alay: Multi-Path Transport over Heterogeneous Wireless Networks: "
-    "Does it Really Pay Off? Globecom 2014."
-)
-ALAY_SLIDES = (
-    "Ö. Alay, S. Ferlin-Oliveira, T. Dreibholz: Multipath Transport over Heterogeneous Networks. "
-    "Slides, Simula Research Laboratory."
-)
 
 at = Factors("curve", "second", "buffer_kib", blackout=False)
 
@@ -192,11 +185,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="ferlin14-drepas",
     title="Dynamic relative path scoring (DRePaS) next to 2G and 3G (Globecom 2014)",
     question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
     "keep Multipath TCP from using a path that does harm?",
-    references=(FERLIN_GLOBECOM, ALAY_SLIDES),
+    references=cited("Globecom'14", "slides of Alay et al."),
     parameters=parameters(f"""
         WLAN | <path.wlan> | this project; the paper measured real ones
         2G | <path.cellular in *_2g_*> | this project, in the range of EDGE

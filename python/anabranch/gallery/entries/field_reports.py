@@ -49,8 +49,8 @@ class Report:
     says: str
     assumed: str
     mbps: float
-    harmed: bool
     paths: tuple[NetworkPath, ...]
+    harmed: bool = True
 
     @property
     def thread(self) -> str:
@@ -99,7 +99,6 @@ REPORTS = (
         says="Ethernet alone 160 to 170 Mbit/s; with a busy WLAN of 1.7 kbit/s 60 to 70",
         assumed="Linux 6.18 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
         mbps=65,
-        harmed=True,
         paths=(_path("ethernet", 170, 1, "200packets"), _path("wlan", 1, 20, "500ms", "5%")),
     ),
     Report(
@@ -107,7 +106,6 @@ REPORTS = (
         says="100 and 50 Mbit/s alone, 10 Mbit/s together",
         assumed="Linux 6.18 instead of 5.15; round trips of 20 and 60 ms; queues of 100 ms",
         mbps=10,
-        harmed=True,
         paths=(_path("a", 100, 20, "100ms"), _path("b", 50, 60, "100ms")),
     ),
     Report(
@@ -115,7 +113,6 @@ REPORTS = (
         says="cable alone 800 Mbit/s; with 100 Mbit/s of 5G 400",
         assumed="round trips of 20 and 50 ms; queues of 50 and 200 ms; no tunnel, no slow CPU",
         mbps=400,
-        harmed=True,
         paths=(_path("cable", 800, 20, "50ms"), _path("5g", 100, 50, "200ms")),
     ),
     Report(
@@ -123,7 +120,6 @@ REPORTS = (
         says="two lines of 900 Mbit/s give 800 Mbit/s; round trip 18 ms",
         assumed="queues of 30 ms; no tunnel, no slow CPU",
         mbps=800,
-        harmed=True,
         paths=(_path("line1", 900, 18, "30ms"), _path("line2", 900, 18, "30ms")),
     ),
     Report(
@@ -131,7 +127,6 @@ REPORTS = (
         says="LTE of 120 and of 210 Mbit/s give 130 Mbit/s",
         assumed="round trips of 50 and 70 ms; queues of 150 ms; no tunnel, no slow CPU",
         mbps=130,
-        harmed=True,
         paths=(_path("lte1", 120, 50, "150ms"), _path("lte2", 210, 70, "150ms")),
     ),
     Report(
@@ -258,7 +253,6 @@ def _sum_mbps(report: Report) -> float:
 
 
 ENTRY = Entry(
-    id="field-reports",
     title="Public reports of slow Multipath TCP",
     question="Does the model of Linux have the reported goodput? Do the engine's remedies help?",
     references=tuple(dict.fromkeys(report.thread for report in REPORTS)),

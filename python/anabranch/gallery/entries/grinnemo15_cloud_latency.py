@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise, product
 
 from anabranch.gallery import panels
@@ -13,6 +14,7 @@ from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source, original
@@ -66,15 +68,6 @@ _SEGMENT_BYTES = 1400
 _PERIOD_S = 3.0
 """Mean time from the start of a Netflix burst to the start of the next."""
 
-GRINNEMO = (
-    "K.-J. Grinnemo, A. Brunstrom: A First Study on Using MPTCP to Reduce Latency for Cloud Based "
-    "Mobile Applications. IEEE, July 2015, pp. 64–69; and slides of the former."
-)
-HURTIG = (
-    "P. Hurtig, K.-J. Grinnemo, A. Brunstrom, S. Ferlin, Ö. Alay, N. Kuhn: Low-Latency Scheduling "
-    "in MPTCP. IEEE/ACM Transactions on Networking, 2019."
-)
-
 
 def _netflix(median_size: str) -> OnOff:
     return OnOff(
@@ -117,19 +110,14 @@ def _equal(
     rtts: Iterable[int],
     losses: Iterable[int] = (0,),
     curve: str = MPTCP,
+    one: int | None = None,
 ) -> list[_Setting]:
+    """Settings whose paths have equal round-trip times, unless path one has that of `one`."""
     grid = product(applications, rtts, losses)
-    return [(application, curve, rtt, rtt, loss) for application, rtt, loss in grid]
+    return [(application, curve, one or rtt, rtt, loss) for application, rtt, loss in grid]
 
 
-def _unequal(
-    applications: Iterable[str],
-    rtts: Iterable[int],
-    losses: Iterable[int] = (0,),
-    curve: str = MPTCP,
-) -> list[_Setting]:
-    equal = _equal(applications, rtts, losses, curve)
-    return [(app, curve, SHORT_MS, rtt, loss) for app, curve, _, rtt, loss in equal]
+_unequal = partial(_equal, one=SHORT_MS)
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -244,9 +232,8 @@ def _used(results: Results) -> str | None:
     """The precondition that each path carried data of Netflix and Maps, with lowest RTT."""
     for application in HEAVY:
         rows = results.rows("runs", application=application, curve=MPTCP)
-        for path in ("share_one", "share_two"):
-            if rows.is_empty() or not (rows[path] > 0).all():
-                return f"{application}: not every run used both paths"
+        if rows.is_empty() or not ((rows["share_one"] > 0) & (rows["share_two"] > 0)).all():
+            return f"{application}: not every run used both paths"
     return None
 
 
@@ -462,11 +449,9 @@ def notes(results: Results) -> Sequence[str]:
         for application, rtt, loss in product(NETFLIXES, RTTS_MS, LOSSES_PERCENT)
         if not is_carried(results, application, rtt, loss)
     ]
-    docs_two = share("two").number(results, at(DOCS, MPTCP, SHORT_MS, 40))
-    docs_ms, tcp_ms = (
-        MEAN.number(results, at(DOCS, curve, SHORT_MS, two))
-        for curve, two in ((MPTCP, 40), (TCP, SHORT_MS))
-    )
+    docs, docs_over_tcp = at(DOCS, MPTCP, SHORT_MS, 40), at(DOCS, TCP, SHORT_MS, SHORT_MS)
+    docs_two = share("two").number(results, docs)
+    docs_ms, tcp_ms = (MEAN.number(results, cell) for cell in (docs, docs_over_tcp))
     return [
         "Mean latency over that of TCP at 10/10, 10/40, 10/100, 10/200 and 10/400 ms: "
         f"{'; '.join(ratios(application) for application in HEAVY)}. No claim judges where the "
@@ -505,11 +490,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="grinnemo15-cloud-latency",
     title="Latency of cloud applications over two paths (2015)",
     question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
     "TCP over the faster one? How do loss and unequal round-trip times change this?",
-    references=(GRINNEMO, HURTIG),
+    references=cited("Grinnemo'15", "Hurtig et al. 2019"),
     parameters=parameters("""
         paths | two of <path.*.rate>; RTT <path.*.rtt> | Grinnemo'15
         loss | <path.one.loss>, towards the receiver of the data | rates: Grinnemo'15

@@ -10,6 +10,7 @@ from anabranch.gallery.claims import Quantity, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
@@ -33,10 +34,6 @@ NETWORKS = (STRESSED, CALM, BULK)
 _BURSTS = BurstLoss(to_bad="1%", to_good="25%")
 """Bursts of four packets on average, 3.8 % of all packets."""
 
-FROEMMGEN = (
-    "A. Frömmgen, T. Erbshäußer, A. Buchmann, T. Zimmermann, K. Wehrle: ReMP TCP: Low Latency "
-    "Multipath TCP. ICC 2016."
-)
 
 at = Factors("curve", "network")
 
@@ -116,11 +113,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="icc16-redundant",
     title="Redundant scheduling for requests and responses (ICC 2016)",
     question="An interactive application asks small questions over lossy WiFi and LTE. How much "
     "sooner do answers arrive if every segment is sent over both? What does that cost?",
-    references=(FROEMMGEN,),
+    references=cited("ICC'16"),
     parameters=parameters("""
         WiFi | <path.wifi>
         LTE | <path.lte>

@@ -17,6 +17,7 @@ from anabranch.gallery.measures import Values, by_seed, derived, median, part_of
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
@@ -24,7 +25,7 @@ from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import Results
+from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Connection, CrossTraffic, NetworkPath
 
 WVEGAS, LIA = "wVegas", "LIA"
@@ -47,6 +48,7 @@ _SUBFLOWS = {ONE_SUBFLOW: 1, TWO_SUBFLOWS: 2}
 
 PERIOD_S = 40
 """The load on the first path is on, off and on, for this time each."""
+_LOAD = CrossTraffic(path="one", rate="6Mbit/s", on=f"{PERIOD_S}s", off=f"{PERIOD_S}s")
 GOES_S, COMES_S = PERIOD_S, 2 * PERIOD_S
 SOON_S = 10
 """A timely reaction takes no longer than this."""
@@ -56,14 +58,6 @@ WARM_UP_S = 20
 FLOWS = ("first", "main", "last")
 """A flow over the first path, one over both, and one over the second path."""
 
-CAO = (
-    "Y. Cao, M. Xu, X. Fu: Delay-based Congestion Control for Multipath TCP. ICNP 2012. Paper and "
-    "slides."
-)
-XU = (
-    "M. Xu, Y. Cao, E. Dong: Delay-based Congestion Control for MPTCP. Internet-Draft "
-    "draft-xu-mptcp-congestion-control-05, 2017."
-)
 _TIMELY = "draft-xu, abstract: 'more timely traffic shifting and quicker convergence'"
 at = Factors("curve", "network")
 
@@ -73,7 +67,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         at(curve, network),
         _paths(network),
         _connections(curve, network),
-        cross_traffic=(_load(),) if network == LOAD else (),
+        cross_traffic=(_LOAD,) if network == LOAD else (),
         keep_samples=network in _RATES or network == LOAD,
         keep_starts=network == APART,
     )
@@ -110,14 +104,8 @@ def _connections(curve: str, network: str) -> tuple[Connection, ...]:
     return controlled("first", "one"), main, controlled("last", "two")
 
 
-def _load() -> CrossTraffic:
-    period = f"{PERIOD_S}s"
-    return CrossTraffic(path="one", rate="6Mbit/s", on=period, off=period)
-
-
-def _of_main(results: Results, curve: str, network: str) -> pl.DataFrame:
-    rows = results.rows("samples", **at(curve, network))
-    return rows.filter(pl.col("connection_name") == "main")
+def _of_main(results: Results, curve: str, network: str, **others: Factor) -> pl.DataFrame:
+    return results.rows("samples", **at(curve, network), connection_name="main", **others)
 
 
 @by_seed
@@ -330,10 +318,16 @@ CLAIMS = (
 def _draw_shift(results: Results, axes: Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
-        rows = _of_main(results, curve, LOAD).filter(pl.col("seed") == 1)
-        received = rows.pivot(
-            "path_name", index="time_ns", values="subflow_bytes_received", aggregate_function="sum"
-        ).gather_every(20)
+        received = (
+            _of_main(results, curve, LOAD, seed=1)
+            .pivot(
+                "path_name",
+                index="time_ns",
+                values="subflow_bytes_received",
+                aggregate_function="sum",
+            )
+            .gather_every(20)
+        )
         one, two = (
             np.diff(received[name].to_numpy().astype(np.float64)) for name in ("one", "two")
         )
@@ -348,13 +342,10 @@ def _draw_shift(results: Results, axes: Axes) -> None:
 def _draw_queue(results: Results, axes: Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
-        rows = _of_main(results, curve, EQUAL).filter(pl.col("seed") == 1)
+        rows = _of_main(results, curve, EQUAL, seed=1)
         total = rows.group_by("time_ns").agg(pl.col("queue_packets").sum()).sort("time_ns")
-        lines[curve] = (
-            total["time_ns"].to_numpy() / 1e9,
-            total["queue_packets"].to_numpy().astype(np.float64),
-            style,
-        )
+        packets = total["queue_packets"].to_numpy().astype(np.float64)
+        lines[curve] = (total["time_ns"].to_numpy() / 1e9, packets, style)
     figures.series(axes, lines, "packets in both queues")
     axes.set(xlim=(WARM_UP_S, WARM_UP_S + 60), ylim=(0, None))
 
@@ -391,11 +382,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="icnp12-wvegas",
     title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
     "path sooner than LIA?",
-    references=(CAO, XU),
+    references=cited("ICNP'12", "draft-xu"),
     parameters=parameters(f"""
         paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
             queues of <path.one.limit in *_three-flows>

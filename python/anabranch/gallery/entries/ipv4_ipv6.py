@@ -12,6 +12,7 @@ from anabranch.gallery.measures import Values, over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
@@ -31,11 +32,6 @@ _ACCESS_RATE = {CORE: "50Mbit/s", ACCESS: "10Mbit/s", OUTAGE: "50Mbit/s"}
 AWAY_S, BACK_S = 25, 40
 """The IPv6 route silently drops everything between these times."""
 
-ALAY_SLIDES = (
-    "Ö. Alay, S. Ferlin-Oliveira, T. Dreibholz: Multipath Transport over Heterogeneous Networks. "
-    "Slides, Simula Research Laboratory: future work."
-)
-RFC = "A. Ford et al.: TCP Extensions for Multipath Operation, §3.4.1. RFC 8684, 2020."
 
 at = Factors("curve", "network")
 
@@ -128,11 +124,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="ipv4-ipv6",
     title="IPv4 and IPv6 at once: two incongruent paths (slides of Alay et al., last question)",
     question="Routes of IPv4 and IPv6 between the same hosts often differ. What do performance and "
     "reliability gain from using both at once?",
-    references=(ALAY_SLIDES, RFC),
+    references=cited("slides of Alay et al., future work", "RFC 8684"),
     parameters=parameters(f"""
         access | <path.access in *_bottlenecks-*>; the control has <path.access.rate in *-access>
         route of IPv4 | <path.ipv4>

@@ -11,6 +11,7 @@ from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, Metric, share
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI
@@ -49,28 +50,28 @@ at = Factors("system", "curve", wifi_mbps=8, receive_kib=32, rtt_ms=150)
 
 def cells(tier: Tier) -> list[Cell]:
     """All systems at all rates, then Mininet's links with more buffers and round-trip times."""
-    emulated = [(system, curve) for system in _EMULATED for curve in _CURVES[system]]
+    emulated = {"system": _EMULATED, "curve": _CURVES[KEPT]}
     factors = [
         at(system, curve, wifi_mbps=rate)
         for rate in RATES_MBPS
         for system, curves in _CURVES.items()
         for curve in curves
     ]
-    factors += [at(*each, receive_kib=kib) for kib in RECEIVE_KIB[1:] for each in emulated]
-    factors += [at(*each, rtt_ms=rtt) for rtt in RTTS_MS if rtt != 150 for each in emulated]
+    factors += at.every(receive_kib=RECEIVE_KIB[1:], **emulated)
+    factors += at.every(rtt_ms=[rtt for rtt in RTTS_MS if rtt != 150], **emulated)
     return [_cell(tier, **each) for each in factors]
 
 
-def _cell(
-    tier: Tier, *, system: Any, curve: Any, wifi_mbps: Any, receive_kib: Any, rtt_ms: Any
-) -> Cell:
+def _cell(tier: Tier, **levels: Any) -> Cell:
+    system = levels["system"]
     shaper: Literal["mininet"] | None = "mininet" if system in _EMULATED else None
+    three_g = replace(wifi_3g.THREE_G, delay=f"{levels['rtt_ms'] / 2:g}ms", jitter="50ms")
     paths = (
-        replace(wifi_3g.WIFI, rate=f"{wifi_mbps}Mbit/s", shaper=shaper),
-        replace(wifi_3g.THREE_G, delay=f"{rtt_ms / 2:g}ms", jitter="50ms", shaper=shaper),
+        replace(wifi_3g.WIFI, rate=f"{levels['wifi_mbps']}Mbit/s", shaper=shaper),
+        replace(three_g, shaper=shaper),
     )
-    factors = at(system, curve, wifi_mbps, receive_kib, rtt_ms)
-    return tier.cell(factors, paths, _connection(system, curve, receive_kib))
+    main = _connection(system, levels["curve"], levels["receive_kib"])
+    return tier.cell(at(**levels), paths, main)
 
 
 def _connection(system: str, curve: str, receive_kib: int) -> Connection:
@@ -196,13 +197,12 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="mininet-truesize",
     title="An artefact of emulation: delayed segments that weigh one byte",
     question="The original kernel reproduces a published result on Mininet's links, and not on "
     "clean ones. From Linux 3.12 until 2017, netem on a host's own interface sets the memory of a "
     "TCP segment to one byte, so that out-of-order data takes up almost no receive buffer. "
     "Does the result depend on this?",
-    references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN),
+    references=cited("NSDI'12", "CS244'15"),
     parameters=parameters(f"""
         WiFi | <path.wifi>; also 16, 32 and 64 Mbit/s | CS244'15
         3G | <path.3g.rate>, 150 ms RTT, <path.3g.limit>; also 50 and 300 ms | CS244'15; RTTs:

@@ -16,6 +16,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.measures import Values, by_seed, estimate, mean, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
@@ -58,11 +59,6 @@ LIA_ONE = "LIA over one"
 """One subflow of Multipath TCP: NewReno with the options of Multipath TCP in every segment."""
 _LINKS = 5
 
-WISCHIK = (
-    "D. Wischik, C. Raiciu, A. Greenhalgh, M. Handley: Design, Implementation and Evaluation of "
-    "Congestion Control for Multipath TCP. NSDI 2011."
-)
-RFC = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 6356, 2011."
 
 at = Factors("curve", "network", subflows=0)
 
@@ -267,11 +263,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="nsdi11-lia",
     title="Linked increases (LIA): fair on a shared bottleneck, useful on two (NSDI 2011)",
     question="Where its subflows share a bottleneck, does LIA take no more than one TCP flow? "
     "Where they do not, does it reach the goodput of the best path, or the sum?",
-    references=(WISCHIK, RFC),
+    references=cited("NSDI'11", "RFC 6356"),
     parameters=parameters("""
         shared bottleneck | <path.core.rate>, <path.core.rtt> RTT
         random loss | <path.core.loss in *_random-loss_*>, queue of

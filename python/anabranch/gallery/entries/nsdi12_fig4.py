@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from anabranch.gallery import panels
@@ -13,6 +14,7 @@ from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import (
@@ -34,11 +36,6 @@ from anabranch.scenarios.scenario import Bulk
 CURVES = (TCP_WIFI, wifi_3g.TCP_3G, MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI)
 BUFFERS_KB = (50, 100, 200, 300, 400, 500, 600, 800, 1000)
 
-BONAVENTURE = (
-    "O. Bonaventure: Fixing problems before the submission deadline. Multipath TCP blog, on the "
-    "making of the NSDI 2012 paper."
-)
-MIGUEL_SINGH = "Miguel, Singh: reproduction of the receive buffer figure. CS244, Stanford, 2012."
 
 at = Factors("curve", "buffer_kb")
 
@@ -203,9 +200,7 @@ def notes(results: Results) -> Sequence[str]:
         most = f"{medians[_LARGEST_KB]:.2f} Mbit/s at {_LARGEST_KB} kB"
         return f"{curve}: lowest {medians[kb]:.2f} Mbit/s at {kb} kB, {most}"
 
-    def duplicates(curve: str) -> str:
-        return DUPLICATES.text(results, at(curve, _LARGEST_KB))
-
+    duplicates = DUPLICATES.texts(results, partial(at, buffer_kb=_LARGEST_KB))
     return [
         "The curves of MPTCP need not rise with the buffer: the dip is the effect under study. "
         + "; ".join(lowest(curve) for curve in CURVES[2:])
@@ -225,11 +220,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="nsdi12-fig4",
     title="Goodput over WiFi and 3G as the receive buffer grows (NSDI 2012, Figure 4)",
     question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
     "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
-    references=(wifi_3g.RAICIU, BONAVENTURE, MIGUEL_SINGH, wifi_3g.PAASCH),
+    references=cited("NSDI'12", "Bonaventure", "CS244'12", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | NSDI'12
         3G | <path.3g> (2 s) | NSDI'12

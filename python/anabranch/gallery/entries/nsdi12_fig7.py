@@ -14,6 +14,7 @@ from anabranch.gallery.measures import ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
 from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
@@ -77,8 +78,8 @@ def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
     curve, send, receive, model = map(str, factors.values())
     order: JitterOrder = "reordering" if model == "reordering" else "fifo"
     three_g = dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER, jitter_model=order)
-    sizes = (size.removesuffix(_REQUESTED) for size in (send, receive))
-    main = wifi_3g.connection(curve, *sizes, Blocks(block_size="8KiB"))
+    send_size, receive_size = (size.removesuffix(_REQUESTED) for size in (send, receive))
+    main = wifi_3g.connection(curve, send_size, receive_size, Blocks(block_size="8KiB"))
     is_size = receive.endswith("KiB")
     return tier.cell(
         factors | ({"receive_kib": float(receive.removesuffix("KiB"))} if is_size else {}),
@@ -295,12 +296,11 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="nsdi12-fig7",
     title="Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)",
     question="An application writes 8 KiB blocks as fast as the stack accepts them. How long "
     "does a block take over WiFi, over 3G, and over both with Multipath TCP, with and without "
     "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
-    references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
+    references=cited("NSDI'12", "CS244'15", "CoNEXT'13"),
     parameters=parameters(f"""
         WiFi | <path.wifi> (80 ms) | {_LINKS_SOURCE}
         3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit> (2 s) | {_LINKS_SOURCE}

@@ -16,6 +16,7 @@ from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -83,6 +84,7 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, network: str, size: int, curve: str) -> Cell:
     paths = _ways(size) if network == QUEUE else _PATHS[network]
     kb = size if network in (WEAK, UNEQUAL, SYMMETRIC) else CONFIGURED_KB
+    request = RequestResponse(request_size="200B", response_size=f"{size}kB", count=1)
     if network == WEAK:
         main = wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk())
     else:
@@ -90,16 +92,11 @@ def _cell(tier: Tier, network: str, size: int, curve: str) -> Cell:
             ("one",) if curve == TCP else None,
             buffers=f"{kb}kB",
             remedies=_REMEDIES.get(curve),
-            workload=_request(size) if network == SHORT else Bulk(),
+            workload=request if network == SHORT else Bulk(),
         )
     if network == SHORT:
         tier = dataclasses.replace(tier, measured_s=5, warm_up_s=0)
     return tier.cell(at(network, curve, size), paths, main)
-
-
-def _request(kb: int) -> RequestResponse:
-    """One request over a new connection."""
-    return RequestResponse(request_size="200B", response_size=f"{kb}kB", count=1)
 
 
 def _ways(count: int) -> list[NetworkPath]:
@@ -160,11 +157,10 @@ def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Nee
 
 def _queue_grows(results: Results) -> str | None:
     """The precondition that with every number of subflows, many segments arrived out of order."""
-    waiting = {
-        n: OUT_OF_ORDER_SEGMENTS.values(at(QUEUE, MPTCP, n))(results).min() for n in SUBFLOWS
-    }
-    few = [count for count, segments in waiting.items() if segments < 1000]
-    return f"too few segments out of order with {few[0]} subflows" if few else None
+    for count in SUBFLOWS:
+        if OUT_OF_ORDER_SEGMENTS.values(at(QUEUE, MPTCP, count))(results).min() < 1000:
+            return f"too few segments out of order with {count} subflows"
+    return None
 
 
 _SHAPE = "NSDI'12 (shape); threshold: this project"
@@ -298,11 +294,10 @@ def _waiting(results: Results, count: int) -> str:
 
 
 ENTRY = Entry(
-    id="nsdi12-scenarios",
     title="Weak 3G, fast links, memory, receive queue and short flows (NSDI 2012)",
     question="Do the mechanisms of NSDI 2012 hold beyond WiFi and 3G: on a very weak second path, "
     "on fast links, for memory, for the receive queue and for short flows?",
-    references=(wifi_3g.RAICIU,),
+    references=cited("NSDI'12"),
     parameters=parameters(f"""
         weak 3G | <path.3g in weak-3g*>; WiFi of figure 4 | rate: NSDI'12; else this project
         fast links | <path.one in three-equal-links*> | this project; scaled from 1 Gbit/s to 1/10

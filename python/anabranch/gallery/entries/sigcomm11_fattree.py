@@ -15,6 +15,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, 
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
 from anabranch.reports import figures
@@ -41,10 +42,6 @@ TREE = FatTree(ports=4, rate="100Mbit/s", delay="20us", limit="100packets")
 OPTIMUM_MBPS = 100 * 1448 / 1500
 """The line rate of a host, less the headers of TCP."""
 
-RAICIU = (
-    "C. Raiciu, S. Barré, C. Pluntke, A. Greenhalgh, D. Wischik, M. Handley: Improving Datacenter "
-    "Performance and Robustness with Multipath TCP. SIGCOMM 2011."
-)
 WISCHIK = (
     "D. Wischik, C. Raiciu, A. Greenhalgh, M. Handley: Design, Implementation and Evaluation of "
     "Congestion Control for Multipath TCP. NSDI 2011."
@@ -258,8 +255,7 @@ def _draw_ranked(results: Results, axes: Axes) -> None:
             ranks, goodputs, color=style.colour, linestyle=style.line, label=_words(*case),
             marker=style.marker, markersize=3,
         )  # fmt: skip
-    axes.set(xlabel="rank of the flow", ylabel="goodput (% of the optimum)")
-    axes.set_ylim(0, 105)
+    axes.set(xlabel="rank of the flow", ylabel="goodput (% of the optimum)", ylim=(0, 105))
 
 
 _CASES = {_words(*case): case for case in _RANKED}
@@ -304,11 +300,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="sigcomm11-fattree",
     title="A data centre: subflows over a FatTree (SIGCOMM 2011)",
     question="In a FatTree, TCP flows over random routes collide. How much of the network do they "
     "leave unused, and how many subflows does Multipath TCP need to use it?",
-    references=(RAICIU, WISCHIK),
+    references=cited("SIGCOMM'11", "NSDI'11"),
     parameters=parameters("""
         topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4: this project
         rate of all cables | 100 Mbit/s in each direction | this project: NSDI'11 has up to 99

@@ -13,6 +13,7 @@ from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
@@ -240,11 +241,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="veerman12-fairness",
     title="Next to TCP in a LAN, on one and two shared links (Veerman 2012)",
     question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
     "this link, and if it has another link?",
-    references=veerman12.REFERENCES,
+    references=cited("Veerman'12", "RFC 6356"),
     parameters=(
         veerman12.SCALING,
         *parameters(f"""

@@ -17,6 +17,7 @@ from anabranch.gallery.measures import Values, by_seed, derived, estimate, media
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
@@ -374,11 +375,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="veerman12-lan",
     title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
     question="Which buffer does Multipath TCP need in a LAN to reach the sum of its links? Does "
     "its throughput follow links that go down and come up?",
-    references=veerman12.REFERENCES,
+    references=cited("Veerman'12", "RFC 6356"),
     parameters=(
         veerman12.SCALING,
         *parameters(f"""

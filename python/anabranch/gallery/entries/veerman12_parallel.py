@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Tier
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import SCALE
@@ -19,7 +21,7 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection
 
 MPTCP = "MPTCP"
 EVEN, RIGHT = "TCP, 1:1", "TCP, 4:1"
@@ -45,14 +47,14 @@ at = Factors("workload", "curve", "flows")
 """The factors of a cell; Multipath TCP is one connection with two subflows."""
 
 
+FILES = ((MPTCP, 1), *product(_PARTS, FLOWS))
+"""The curves that carry a file, and their numbers of flows."""
+
+
 def cells(tier: Tier) -> list[Cell]:
     """A file with every number of flows and both splits; the largest number next to TCP."""
-    parallel = [(curve, flows) for curve in _PARTS for flows in FLOWS]
-    shared = [(MPTCP, 1), (EVEN, max(FLOWS))]
-    return [
-        *(_cell(tier, FILE, curve, flows) for curve, flows in [(MPTCP, 1), *parallel]),
-        *(_cell(tier, SHARED, curve, flows) for curve, flows in shared),
-    ]
+    files = [_cell(tier, FILE, *case) for case in FILES]
+    return files + [_cell(tier, SHARED, *case) for case in _NEXT_TO_TCP.values()]
 
 
 def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
@@ -60,16 +62,15 @@ def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
     if workload == SHARED:
         connections.append(_connection("tcp", ("large",), 0, whole=False))
     words = (workload, curve, str(flows))
-    scenario = Scenario(
+    return tier.cell(
+        at(workload, curve, flows),
+        _LINKS,
+        connections,
+        words=[word.replace(":", "-") for word in words],
         name=", ".join(words),
-        duration=f"{tier.warm_up_s + tier.measured_s}s",
         warm_up=None if workload == FILE else tier.warm_up,
         sample_interval="1s",
-        paths=_LINKS,
-        connections=tuple(connections),
     )
-    key = key_of(*words).replace(":", "-")
-    return Cell(key, scenario, at(workload, curve, flows))
 
 
 def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]:
@@ -170,10 +171,9 @@ CLAIMS = veerman12.at_scale(
 
 def _overview(results: Results) -> Table:
     """The rate of the file with each number of flows, and TCP's shares."""
-    files = [(MPTCP, 1), *((curve, flows) for curve in _PARTS for flows in FLOWS)]
     rows = [
         (curve, str(flows), median(file_mbps(curve, flows))(results).text(), "–")
-        for curve, flows in files
+        for curve, flows in FILES
     ]
     rows += [
         (f"{curve}, endless", str(flows), "–", median(tcp_share(curve, flows))(results).text())
@@ -195,11 +195,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="veerman12-parallel",
     title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
     "Which share of a link does a TCP flow next to them keep?",
-    references=veerman12.REFERENCES,
+    references=cited("Veerman'12", "RFC 6356"),
     parameters=(
         *parameters(f"""
         links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”

@@ -10,6 +10,7 @@ from anabranch.gallery.claims import carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import link
@@ -170,11 +171,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="veerman12-wan",
     title="A WAN: buffers, a far link, a LAN next to a WAN (Veerman 2012)",
     question="How does throughput over long distances depend on the buffer, and when does a fast "
     "but far link do harm?",
-    references=veerman12.REFERENCES,
+    references=cited("Veerman'12", "RFC 6356"),
     parameters=(
         veerman12.SCALING,
         *parameters(f"""

@@ -33,13 +33,6 @@ SMALL_MSS, LARGE_MSS = 1400, 8900
 BUFFER = f"buffer of the slides (MB; run with 1/{SCALE})"
 """The label of an axis."""
 
-VEERMAN = (
-    "G. Veerman: MultiPath TCP: Hands-On. Supervisor: R. van der Pol. Research project, University "
-    "of Amsterdam and SARA, 2012. Slides."
-)
-RFC_LIA = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 6356, 2011."
-REFERENCES = (VEERMAN, RFC_LIA)
-
 SCALING = Parameter(
     "scaling",
     f"rates and buffers are 1/{SCALE} of those in the slides, round-trip times are not scaled",

@@ -46,22 +46,6 @@ _REMEDIES: dict[str, dict[str, Any]] = {
 WIFI = network_path("wifi", "8Mbit/s", "10ms", "54packets")
 THREE_G = network_path("3g", "2Mbit/s", "75ms", "334packets")
 
-RAICIU = (
-    "C. Raiciu, C. Paasch, S. Barré, A. Ford, M. Honda, F. Duchêne, O. Bonaventure, M. Handley: "
-    "How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP. NSDI 2012."
-)
-PAASCH = (
-    "C. Paasch, R. Khalili, O. Bonaventure: On the Benefits of Applying Experimental Design to "
-    "Improve Multipath TCP. CoNEXT 2013."
-)
-CHEN_HAN = (
-    "W.-C. Chen, K. Han: Reproducing the 3G/WiFi application level latency results in MPTCP. "
-    "CS244, Stanford, 2015."
-)
-CULLEN_BARBER = (
-    "Cullen, Barber: reproduction of the application latency figure of NSDI 2012, github.com/"
-    "cheney2cq/cs244-pa3. CS244, Stanford, 2014."
-)
 
 STACK_PARAMETERS = parameters("""
     congestion control | <congestion control> (RFC 6356) | this project: LIA with one subflow is
