@@ -28,6 +28,7 @@ from anabranch.gallery.measures import (
     derived,
     difference,
     distance,
+    in_words,
     mean,
     mean_ratio,
     median,
@@ -165,6 +166,9 @@ def test_measures_are_statistics_over_seeds(results: Results) -> None:
     assert value(median(slow, 10), results) == pytest.approx(22)
     assert value(mean(slow), results) == pytest.approx(2.2)
     assert value(smallest(fast), results) == pytest.approx(8.1)
+    texts = in_words(results, ("slow", "fast"), lambda curve: GOODPUT.mean(at(curve)), "Mbit/s")
+    alone = (GOODPUT.mean(at(curve))(results).text("Mbit/s") for curve in ("slow", "fast"))
+    assert texts == "slow {}, fast {}".format(*alone)
     assert value(ratio(fast, slow), results) == pytest.approx(8.2 / 2.2)
     assert value(mean_ratio(fast, slow), results) == pytest.approx(8.2 / 2.2)
     assert value(difference(fast, slow), results) == pytest.approx(6)

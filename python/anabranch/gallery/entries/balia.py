@@ -12,10 +12,10 @@ import numpy as np
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
-from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED, goodput
+from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
-from anabranch.gallery.measures import Values, estimate, mean, median
+from anabranch.gallery.measures import Values, estimate, in_words, mean
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
@@ -161,15 +161,11 @@ CLAIMS = (
 
 def notes(results: Results) -> Sequence[str]:
     """Convergence times, shares next to TCP, and the goodput of TCP users in scenario C."""
-    times = ", ".join(f"{curve} {convergence_s(curve)(results).text('s')}" for curve in STYLES)
-    users = [
-        f"{ratio}: "
-        + ", ".join(
-            f"{curve} {median(goodput(conext12_olia.TCP, curve, ratio))(results).text()}"
-            for curve in IN_SCENARIO_C
-        )
+    times = in_words(results, STYLES, convergence_s, "s")
+    users = (
+        f"{ratio}: {conext12_olia.of_tcp_users(results, ratio, IN_SCENARIO_C)}"
         for ratio in conext12_olia.RATIOS
-    ]
+    )
     return [
         f"Convergence times: {times}. A convergence time is the shortfall in bytes over the "
         f"{STEP_MEASURED_S} s after the step, relative to steady capacity, divided by the added "
@@ -203,10 +199,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
     uncertain_parameters={**LINKS, **START},
-    source=Source(
-        "The authors ran BALIA in the original kernel.",
-        ("congestion_control",),
-    ),
+    source=Source("The authors ran BALIA in the original kernel.", ("congestion_control",)),
     claims=CLAIMS,
     panels=(
         Panel(

@@ -148,8 +148,7 @@ ENTRY = Entry(
     cells=grid(_cell, event=_DIRECTIONS, mode=STYLES),
     uncertain_parameters=WIFI_3G,
     source=Source(
-        "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.",
-        ("remedies",),
+        "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.", ("remedies",)
     ),
     claims=CLAIMS,
     panels=(

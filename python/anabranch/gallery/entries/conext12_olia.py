@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
-from anabranch.gallery.measures import by_seed, median, per_seed, ratio
+from anabranch.gallery.measures import by_seed, in_words, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
@@ -154,12 +154,17 @@ def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[P
     return Panel(f"{title}TCP users", tcp, draw(TCP)), Panel(words, multipath, draw(MULTIPATH))
 
 
+def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
+    """The mean goodput of TCP users next to each curve, in words."""
+    return in_words(results, curves, lambda curve: median(goodput(TCP, curve, users)))
+
+
 def notes(results: Results) -> Sequence[str]:
     """Goodput of the TCP users next to each algorithm."""
-    words = []
-    for users in RATIOS:
-        each = (f"{curve} {median(goodput(TCP, curve, users))(results).text()}" for curve in STYLES)
-        words.append(f"next to {users} multipath users: {', '.join(each)} Mbit/s")
+    words = (
+        f"next to {users} multipath users: {of_tcp_users(results, users, STYLES)} Mbit/s"
+        for users in RATIOS
+    )
     return [
         f"Mean goodput of TCP users {'; '.join(words)}.",
         "A multipath user gains nothing from the shared link except at the expense of the others. "
@@ -187,8 +192,7 @@ ENTRY = Entry(
     cells=cells,
     uncertain_parameters={**LINKS, **START},
     source=Source(
-        "CoNEXT 2012 ran OLIA in the original kernel of its time.",
-        ("congestion_control",),
+        "CoNEXT 2012 ran OLIA in the original kernel of its time.", ("congestion_control",)
     ),
     claims=CLAIMS,
     headline="E10.olia-leaves-more",

@@ -303,9 +303,7 @@ ENTRY = Entry(
         ),
         _mean_over_rate("80ms", "queue 80 ms", "Where the curves meet, 3G carries nothing."),
         _mean_over_rate(
-            "32KiB",
-            "32 KiB requested from Linux",
-            "The receive window also limits TCP over WiFi.",
+            "32KiB", "32 KiB requested from Linux", "The receive window also limits TCP over WiFi."
         ),
     ),
     overview=Overview(

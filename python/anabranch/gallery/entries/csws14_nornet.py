@@ -11,7 +11,7 @@ from anabranch.gallery.claims import all_of, claim, for_each
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
-from anabranch.gallery.measures import Values, median, ratio
+from anabranch.gallery.measures import Values, in_words, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
@@ -93,14 +93,13 @@ CLAIMS = (
 
 def notes(results: Results) -> Sequence[str]:
     """The buffering delays."""
-    words = []
-    for pair in WITH_WLAN:
-        delays = (
-            f"{curve} {median(buffering_ms(curve, pair))(results).text('ms')}" for curve in STYLES
-        )
-        words.append(f"{pair}: {', '.join(delays)}")
+
+    def delays(pair: str) -> str:
+        found = in_words(results, STYLES, lambda curve: median(buffering_ms(curve, pair)), "ms")
+        return f"{pair}: {found}"
+
     return [
-        f"Buffering delay with buffers of {UNBOUNDED} — {'; '.join(words)}.",
+        f"Buffering delay with buffers of {UNBOUNDED} — {'; '.join(map(delays, WITH_WLAN))}.",
         "The measurements of CSWS'14 used a public WLAN with about 100 users and a real cellular "
         "network over three weeks. The links here are those of ferlin14-bufferbloat.",
         "MPT-BM has no threshold θ here, as in csws14-schedulers-bulk, so it also caps WLAN.",

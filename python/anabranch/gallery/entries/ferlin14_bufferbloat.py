@@ -13,7 +13,7 @@ import polars as pl
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import derived, median
+from anabranch.gallery.measures import derived, in_words, median
 from anabranch.gallery.metrics import (
     OUT_OF_ORDER,
     TRANSFER,
@@ -231,10 +231,10 @@ def _ratios(metric: Metric, words: str) -> Panel:
 
 def notes(results: Results) -> Sequence[str]:
     """Goodput of each curve, and where the cap takes effect too late."""
-    words = []
-    for pair in PAIRS:
-        each = (f"{curve} {TRANSFER.median(at(curve, pair))(results).text()}" for curve in STYLES)
-        words.append(f"{pair}: {', '.join(each)} Mbit/s.")
+
+    def goodputs(pair: str) -> str:
+        found = in_words(results, STYLES, lambda curve: TRANSFER.median(at(curve, pair)))
+        return f"{pair}: {found} Mbit/s."
 
     def on_wlan(curve: str) -> str:
         cell = at(curve, "3G1+WLAN")
@@ -242,7 +242,7 @@ def notes(results: Results) -> Sequence[str]:
         return median(carried)(results).text("Mbit/s")
 
     return [
-        "Goodput: " + " ".join(words),
+        "Goodput: " + " ".join(map(goodputs, PAIRS)),
         "Where λ = 1.5 costs goodput, WLAN slows down: next to 3G1 it carries "
         f"{on_wlan(BM15)} instead of {on_wlan(DEFAULT)}, while 3G1 carries the same. Coupled "
         "congestion control grows a subflow by its share of the sum of windows over round-trip "

@@ -209,10 +209,7 @@ ENTRY = Entry(
         grid(_cell, second=(TWO_G,), kib=(BLACKOUT_KIB,), curve=CURVES[1:], blackout=(True,)),
     ),
     uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "The authors ran the original kernel over real links.",
-        ("path_manager",),
-    ),
+    source=Source("The authors ran the original kernel over real links.", ("path_manager",)),
     claims=CLAIMS,
     headline="E7.b-drepas-avoids-it",
     panels=(

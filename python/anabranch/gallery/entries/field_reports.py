@@ -174,7 +174,7 @@ def _connection(curve: str, report: Report) -> Connection:
     if curve == ENGINE:
         return flow(remedies=M12)
     if curve == TCP:
-        return model_of_linux(protocol="tcp", paths=(report.fastest,))
+        return model_of_linux(paths=(report.fastest,))
     return model_of_linux(scheduler="linux")
 
 

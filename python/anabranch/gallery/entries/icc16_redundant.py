@@ -130,10 +130,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),
     cells=grid(_cell, network=NETWORKS, curve=STYLES),
     uncertain_parameters=LINKS,
-    source=Source(
-        "The authors ran a redundant scheduler in the original kernel.",
-        ("scheduler",),
-    ),
+    source=Source("The authors ran a redundant scheduler in the original kernel.", ("scheduler",)),
     claims=CLAIMS,
     panels=(
         Panel(

@@ -13,7 +13,16 @@ import polars as pl
 from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
+from anabranch.gallery.measures import (
+    Values,
+    by_seed,
+    derived,
+    in_words,
+    median,
+    part_of,
+    per_seed,
+    ratio,
+)
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
@@ -360,13 +369,11 @@ def notes(results: Results) -> Sequence[str]:
     """Queues, shifts and goodputs."""
 
     def numbers(of: Callable[..., Values], unit: str, *arguments: Any) -> str:
-        return ", ".join(
-            f"{curve} {median(of(curve, *arguments))(results).text(unit)}" for curve in STYLES
-        )
+        return in_words(results, STYLES, lambda curve: median(of(curve, *arguments)), unit)
 
     def flows(curve: str, network: str = THREE) -> str:
-        found = goodputs(curve, network).items()
-        return ", ".join(f"{flow} {median(each)(results).text('Mbit/s')}" for flow, each in found)
+        found = goodputs(curve, network)
+        return in_words(results, found, lambda flow: median(found[flow]), "Mbit/s")
 
     queues = "; ".join(f"{network}: {numbers(queue, 'packets', network)}" for network in _RATES)
     shifts, rests = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise, product
@@ -13,7 +13,15 @@ import polars as pl
 from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import Values, difference, median, over_smallest, per_seed, ratio
+from anabranch.gallery.measures import (
+    Values,
+    difference,
+    in_words,
+    median,
+    over_smallest,
+    per_seed,
+    ratio,
+)
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
@@ -270,20 +278,17 @@ def _waiting(curve: str, network: str) -> Measure | None:
 def notes(results: Results) -> Sequence[str]:
     """Download times and out-of-order delays of large downloads."""
 
-    def row(network: str, curves: Sequence[str]) -> str:
-        times = (
-            f"{curve} {median(seconds(curve, LARGE, network))(results).text('s')}"
-            for curve in curves
-        )
-        return f"{network}: {', '.join(times)}"
+    def row(network: str, curves: Iterable[str]) -> str:
+        times = in_words(results, curves, lambda each: median(seconds(each, LARGE, network)), "s")
+        return f"{network}: {times}"
 
-    waits = ", ".join(
-        f"{network} {median(out_of_order_ms(LIA, LARGE, network))(results).text('ms')}"
-        for network in (CONSTANT, TRACES, POOR)
+    networks = (*WITH_LTE, POOR)
+    waits = in_words(
+        results, networks, lambda each: median(out_of_order_ms(LIA, LARGE, each)), "ms"
     )
     return [
-        f"Downloads of {words(LARGE)} — {row(CONSTANT, tuple(STYLES))}; "
-        f"{row(TRACES, tuple(STYLES))}; {row(POOR, (LIA,))}.",
+        f"Downloads of {words(LARGE)} — {row(CONSTANT, STYLES)}; {row(TRACES, STYLES)}; "
+        f"{row(POOR, (LIA,))}.",
         f"Mean out-of-order delay of LIA — {waits}.",
     ]
 
@@ -321,10 +326,7 @@ ENTRY = Entry(
         "cellular delay": "path.cellular*.delay",
         "cellular queue": "path.cellular*.limit",
     },
-    source=Source(
-        "IMC 2013 ran the original kernel over real links.",
-        ("congestion_control",),
-    ),
+    source=Source("IMC 2013 ran the original kernel over real links.", ("congestion_control",)),
     claims=CLAIMS,
     panels=(
         Panel(

@@ -10,7 +10,7 @@ from typing import Any
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import ratio_of_ratios
+from anabranch.gallery.measures import derived, median, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
 from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
@@ -24,6 +24,7 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim
 from anabranch.results.estimates import number
 from anabranch.results.folder import Factor, Results
+from anabranch.results.metrics import expected_delay_ms
 from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks
 
@@ -112,6 +113,25 @@ def _better_than_regular(remedied: str, cell: _Cells) -> list[Quantity]:
     ]
 
 
+_FROM_LAW = "deviation of the mean delay from send buffer / goodput − reverse one-way delay"
+
+
+def _little(curve: str) -> Quantity:
+    """How far the mean block delay is from the delay by Little's law, in per cent."""
+    measured, reverse_ms = MEAN.values(at(curve)), REVERSE_DELAY_MS[curve]
+    expected = derived(
+        lambda mbps: expected_delay_ms(SEND_BUFFER, mbps, reverse_ms), GOODPUT.values(at(curve))
+    )
+    deviation = derived(lambda mean, law: abs(mean / law - 1) * 100, measured, expected)
+
+    def describe(results: Results) -> str:
+        mean, by_law = (median(of)(results).text("ms") for of in (measured, expected))
+        return f"{curve}: mean delay {mean}, expected {by_law}, deviation"
+
+    group = f"TCP over either path: {_FROM_LAW}"
+    return Quantity(f"{curve}: {_FROM_LAW}", median(deviation), group=group, describe=describe)
+
+
 def _control(small: str, one: _Cells, large: str, other: _Cells, of: str) -> Quantity:
     """The effect of the mechanisms with small buffers over the effect with large buffers."""
     cells = [cell(curve) for cell in (one, other) for curve in (MPTCP, MPTCP_M12)]
@@ -169,14 +189,7 @@ CLAIMS = (
         "The mean delay of a block is the send buffer divided by the goodput, minus the return "
         "path's delay.",
         "this project, by Little's law; NSDI'12: the send buffer is the reason for WiFi's delay",
-        (
-            dataclasses.replace(
-                wifi_3g.little(curve, SEND_BUFFER, REVERSE_DELAY_MS[curve], at(curve)),
-                group="TCP over either path: deviation of the mean delay from send buffer / "
-                "goodput − reverse one-way delay",
-            )
-            for curve in (TCP_WIFI, wifi_3g.TCP_3G)
-        ),
+        map(_little, REVERSE_DELAY_MS),
     ),
     claim(
         "E1.5-both-paths-used",

@@ -70,7 +70,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         accesses += [_access(way, via) for way, via in zip(names, links, strict=False)]
         control = tcp_control if single else _CONTROL[curve]
         connections.append(
-            veerman12.connection(names, BUFFER_MB, name=name, congestion_control=control)
+            veerman12.connection(BUFFER_MB, name=name, paths=names, congestion_control=control)
         )
     paths = (*cores[: len(set(_ROUTES[network]["main"]))], *accesses)
     return tier.cell(at(curve, network), paths, connections, sample_interval="1s")

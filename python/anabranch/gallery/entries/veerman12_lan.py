@@ -107,7 +107,7 @@ def _cell(
     return tier.cell(
         factors,
         paths,
-        tuple(veerman12.connection(None, buffer, name=name, **others) for name in sessions),
+        [veerman12.connection(buffer, name=name, **others) for name in sessions],
         words=[word.replace("/", "-") for word in words],
         name=", ".join(words),
         keep_samples=factors["test"] == ROBUSTNESS,

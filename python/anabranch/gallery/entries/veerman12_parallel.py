@@ -88,7 +88,7 @@ def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]
 
 def _connection(name: str, paths: tuple[str, ...], size: int, *, whole: bool) -> Connection:
     workload = Bulk(size=f"{size}B") if whole else Bulk()
-    return veerman12.connection(paths, BUFFER_MB, name=name, workload=workload)
+    return veerman12.connection(BUFFER_MB, name=name, paths=paths, workload=workload)
 
 
 @by_seed

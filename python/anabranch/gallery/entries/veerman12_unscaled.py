@@ -58,7 +58,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
-    main = veerman12.connection(None, buffer_mb, scale=1)
+    main = veerman12.connection(buffer_mb, scale=1)
     words = (curve, f"{buffer_mb:g}mb")
     return tier.cell(at(curve, buffer_mb), _PATHS[curve], main, words=words, keep_samples=True)
 

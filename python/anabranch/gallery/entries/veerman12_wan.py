@@ -64,7 +64,7 @@ def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
         measured_s = max(measured_s, _LONG_S)
     words = (test, curve, f"{buffer_mb:g}mb")
     host = _AS_LINUX_COUNTS if curve == LAN_WAN_LINUX else None
-    main = veerman12.connection(None, buffer_mb, hystart=curve == HYSTART, host=host)
+    main = veerman12.connection(buffer_mb, hystart=curve == HYSTART, host=host)
     duration = f"{tier.warm_up_s + measured_s}s"
     factors = at(test, curve, buffer_mb)
     return tier.cell(factors, _PATHS[curve], main, words=words, duration=duration)

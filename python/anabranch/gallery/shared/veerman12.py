@@ -64,11 +64,9 @@ def link(
     return network_path(name, rate, delay, f"{rtt_ms:g}ms", **settings)
 
 
-def connection(
-    paths: Sequence[str] | None, buffer_mb: float, *, scale: int = SCALE, **others: Any
-) -> Connection:
+def connection(buffer_mb: float, *, scale: int = SCALE, **others: Any) -> Connection:
     """A flow with buffers of `buffer_mb`, in megabytes of the slides."""
-    return flow(paths, buffers=f"{buffer_mb * 1e6 / scale:.0f}B", **others)
+    return flow(buffers=f"{buffer_mb * 1e6 / scale:.0f}B", **others)
 
 
 def source(*studied: str) -> Source:

@@ -1,4 +1,4 @@
-"""Shared by the entries about WiFi and 3G: links, curves, and recurring quantities."""
+"""Shared by the entries about WiFi and 3G: links, curves, and a precondition."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery import measures
-from anabranch.gallery.claims import Needs, Quantity, carried
-from anabranch.gallery.metrics import GOODPUT, MEAN
+from anabranch.gallery.claims import Needs, carried
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
-from anabranch.results.estimates import Sample, median
-from anabranch.results.folder import Factor, Results
-from anabranch.results.metrics import expected_delay_ms
+from anabranch.results.folder import Factor
 from anabranch.scenarios.scenario import Blocks, Bulk, Connection
 
 TCP_WIFI = "TCP over WiFi"
@@ -81,30 +77,6 @@ def as_requested(connection: Connection) -> Connection:
     scheduler = "linux" if connection.protocol == "mptcp" else connection.scheduler
     host = {"kind": "linux", "buffers": "socket"}
     return dataclasses.replace(connection, host=host, scheduler=scheduler)
-
-
-def little(
-    name: str, send_buffer: int, reverse_delay_ms: float, cell: Mapping[str, Factor]
-) -> Quantity:
-    """How far the mean block delay is from the delay by Little's law, in per cent."""
-
-    def expected(results: Results) -> Sample:
-        goodputs = results.values(GOODPUT.column, **cell)
-        return np.array(
-            [expected_delay_ms(send_buffer, each, reverse_delay_ms) for each in goodputs]
-        )
-
-    def deviation(results: Results) -> Sample:
-        return abs(MEAN.values(cell)(results) / expected(results) - 1) * 100
-
-    def describe(results: Results) -> str:
-        measured, by_law = (median(of(results)).text("ms") for of in (MEAN.values(cell), expected))
-        return f"{name}: mean delay {measured}, expected {by_law}, deviation"
-
-    words = (
-        f"{name}: deviation of the mean delay from send buffer / goodput − reverse one-way delay"
-    )
-    return Quantity(words, measures.median(deviation), describe=describe)
 
 
 def used(*cells: Mapping[str, Factor]) -> Needs:
