@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -21,7 +21,7 @@ from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
 from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim, Measure
+from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks
@@ -55,16 +55,14 @@ def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:
     return at.every(curve, kib, (JITTERS_MS[0], JITTERS_MS[-1]), model)
 
 
-def _quantity(
-    words: str, measure: Measure, mean: str, ends: Sequence[dict[str, Factor]], then: str
-) -> Quantity:
-    """A comparison of the means at both ends of the jitter, which the report states."""
+def _both_ends(mean: str, ends: Sequence[dict[str, Factor]], then: str) -> Callable[[Results], str]:
+    """A comparison of the means at both ends of the jitter in words."""
 
     def describe(results: Results) -> str:
         first, last = (MEAN.text(results, each) for each in ends)
         return f"{mean}: {first} at 100 ms of jitter, {last} at 250 ms; {then}"
 
-    return Quantity(words, measure, describe=describe)
+    return describe
 
 
 def _claims(kib: int, model: str) -> list[Claim]:
@@ -78,12 +76,10 @@ def _claims(kib: int, model: str) -> list[Claim]:
             f"E1j.1-regular-moves-{kib}KiB-{model}",
             f"More jitter on 3G increases MPTCP's delay ({where}).",
             source,
-            _quantity(
+            Quantity(
                 "mean(regular), jitter of 250 ms / of 100 ms",
                 MEAN.ratio(regular[1], regular[0]),
-                "mean(regular)",
-                regular,
-                "ratio",
+                describe=_both_ends("mean(regular)", regular, "ratio"),
             ),
             needs=wifi_3g.used(*regular),
             bounds="E1j.1-regular-moves",
@@ -92,12 +88,10 @@ def _claims(kib: int, model: str) -> list[Claim]:
             f"E1j.2-m12-stays-{kib}KiB-{model}",
             f"With both mechanisms, jitter on 3G hardly changes the delay ({where}).",
             source,
-            _quantity(
+            Quantity(
                 "change of mean(M1,2) from 100 to 250 ms of jitter",
                 MEAN.distance(remedied[1], remedied[0]),
-                "mean(M1,2)",
-                remedied,
-                "change",
+                describe=_both_ends("mean(M1,2)", remedied, "change"),
             ),
             needs=wifi_3g.used(*remedied),
             bounds="E1j.2-m12-stays",

@@ -91,6 +91,10 @@ def _compared(metric: Metric, words: str) -> tuple[Quantity, ...]:
     )
 
 
+_COMPARED = ((BM15, DEFAULT, "1.5"), (BM30, DEFAULT, "3"), (BM15, BM30, "order"))
+"""A curve, another one, and the bound of the ratio of their round-trip times."""
+
+
 def _capped(pair: str, name: str) -> list[Quantity]:
     """The smoothed RTT of a cellular path of a pair, compared with other curves."""
     return [
@@ -100,11 +104,7 @@ def _capped(pair: str, name: str) -> list[Quantity]:
             key,
             f"p95 sRTT of every cellular path, {curve} / {over}",
         )
-        for curve, over, key in (
-            (BM15, DEFAULT, "1.5"),
-            (BM30, DEFAULT, "3"),
-            (BM15, BM30, "order"),
-        )
+        for curve, over, key in _COMPARED
     ]
 
 

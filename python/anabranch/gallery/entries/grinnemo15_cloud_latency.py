@@ -422,7 +422,7 @@ def _draw_loss(results: Results, axes: Axes) -> None:
 
 
 _BURST_CURVES = {
-    f"10/{rtt} ms, {words}": (rtt, curve, replace(SCHEDULERS[curve], colour=colour))
+    f"10/{rtt} ms, {words}": ((curve, SHORT_MS, rtt), replace(SCHEDULERS[curve], colour=colour))
     for rtt, colour in BURST_RTTS_MS.items()
     for curve, words in ((MPTCP, "lowest RTT"), (ECF, "ECF"))
 }
@@ -567,10 +567,8 @@ ENTRY = Entry(
             "Lowest RTT and ECF, no loss.",
             panels.points(
                 {segments: name for name, segments in BURSTS.items()},
-                lambda name, burst: relative(
-                    burst, _BURST_CURVES[name][1], SHORT_MS, _BURST_CURVES[name][0]
-                ),
-                {name: style for name, (_, _, style) in _BURST_CURVES.items()},
+                lambda name, burst: relative(burst, *_BURST_CURVES[name][0]),
+                {name: style for name, (_, style) in _BURST_CURVES.items()},
                 "burst (segments of 1400 bytes)",
                 _RELATIVE,
                 lines={1: ""},

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery import measures, panels
+from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import (
     Values,
     by_seed,
     derived,
+    difference,
     in_words,
     median,
     part_of,
@@ -215,18 +216,16 @@ def _goodput_of(network: str, bound: str = "") -> Quantity:
     return Quantity(words, GOODPUT.ratio(at(WVEGAS, network), at(LIA, network)), bound)
 
 
-_CHANGES = {COMES_S: "load comes", GOES_S: "load goes"}
+_CHANGES = {"load comes": COMES_S, "load goes": GOES_S}
 
 
-def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> list[Quantity]:
+def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> tuple[Quantity, ...]:
     """A quantity with wVegas less that with LIA, for both changes of the load."""
-    return [
-        Quantity(
-            f"{words}, wVegas − LIA, {change}",
-            measures.difference(of(WVEGAS, change_s), of(LIA, change_s)),
-        )
-        for change_s, change in _CHANGES.items()
-    ]
+    return for_each(
+        f"{words}, wVegas − LIA, {{}}",
+        _CHANGES,
+        lambda change: difference(of(WVEGAS, _CHANGES[change]), of(LIA, _CHANGES[change])),
+    )
 
 
 _claim = partial(claim, needs=all_carried)
@@ -377,7 +376,7 @@ def notes(results: Results) -> Sequence[str]:
 
     queues = "; ".join(f"{network}: {numbers(queue, 'packets', network)}" for network in _RATES)
     shifts, rests = (
-        "; ".join(f"{words}: {numbers(of, 'points', at_s)}" for at_s, words in _CHANGES.items())
+        "; ".join(f"{words}: {numbers(of, 'points', at_s)}" for words, at_s in _CHANGES.items())
         for of in (shift, remaining)
     )
     together = "; ".join(f"{curve}: {flows(curve)}" for curve in STYLES)

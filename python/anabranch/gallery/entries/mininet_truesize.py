@@ -9,7 +9,7 @@ from typing import Any, Literal
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, Metric, share
+from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
@@ -154,15 +154,15 @@ CLAIMS = (
 )
 
 
-def _systems(factor: str, metric: Metric, words: str, *systems: str, **look: Any) -> panels.Draw:
-    """A metric of Multipath TCP with both mechanisms, of each system."""
+def _systems(factor: str, words: str, *systems: str, **look: Any) -> panels.Draw:
+    """The mean delay of Multipath TCP with both mechanisms over a factor, on each system."""
     others = {name: level for name, level in at("", "").items() if name != factor}
     drawn: dict[str, tuple[Mapping[str, Factor], Style]] = {}
     for system in systems:
         curve = MPTCP if system == LINUX else MPTCP_M12
         label = system if curve == MPTCP_M12 else f"{system}, without M1,2"
         drawn[label] = (others | {"system": system, "curve": curve}, _STYLES[system])
-    return panels.over(factor, metric, drawn, words, **look)
+    return panels.over(factor, MEAN_OF_BLOCK, drawn, words, **look)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -227,33 +227,19 @@ ENTRY = Entry(
             "Mean delay over the rate of WiFi",
             "Multipath TCP with both mechanisms. On Mininet's links with the artefact, delays fall "
             "with a faster WiFi; with the memory kept, the window stays closed behind 3G.",
-            _systems(
-                "wifi_mbps",
-                MEAN_OF_BLOCK,
-                "rate of WiFi (Mbit/s)",
-                *_STYLES,
-                log=True,
-                ticks=RATES_MBPS,
-            ),
+            _systems("wifi_mbps", "rate of WiFi (Mbit/s)", *_STYLES, log=True, ticks=RATES_MBPS),
         ),
         Panel(
             "Mean delay over the receive buffer",
             "The artefact matters while the receive window limits the connection.",
             _systems(
-                "receive_kib",
-                MEAN_OF_BLOCK,
-                "receive buffer (KiB)",
-                *_EMULATED,
-                log=True,
-                ticks=RECEIVE_KIB,
+                "receive_kib", "receive buffer (KiB)", *_EMULATED, log=True, ticks=RECEIVE_KIB
             ),
         ),
         Panel(
             "Mean delay over the round-trip time of 3G",
             "A slower 3G keeps the window closed for longer.",
-            _systems(
-                "rtt_ms", MEAN_OF_BLOCK, "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS
-            ),
+            _systems("rtt_ms", "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS),
         ),
     ),
     overview=Overview(

@@ -174,7 +174,7 @@ def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> 
 
 
 _LARGE = "6000 kB"
-_SMALL = partial(at, receive_kib=WINDOW_KIB)
+_REGULAR, _REMEDIED, _WIFI = (at(each, WINDOW_KIB) for each in (MPTCP, MPTCP_M12, TCP_WIFI))
 
 CLAIMS = (
     claim(
@@ -226,19 +226,15 @@ CLAIMS = (
         "Bonaventure's account of NSDI'12; buffer: this project",
         Quantity(
             "share of the time in which the window stops the sender, regular",
-            WINDOW_LIMITED.median(_SMALL(MPTCP)),
+            WINDOW_LIMITED.median(_REGULAR),
         ),
-        Quantity(
-            "goodput(regular) / goodput(TCP WiFi)",
-            GOODPUT.ratio(_SMALL(MPTCP), _SMALL(TCP_WIFI)),
-            "less",
-        ),
+        Quantity("goodput(regular) / goodput(TCP WiFi)", GOODPUT.ratio(_REGULAR, _WIFI), "less"),
         Quantity(
             "the same share of the time, M1,2 / regular",
-            WINDOW_LIMITED.ratio(_SMALL(MPTCP_M12), _SMALL(MPTCP)),
+            WINDOW_LIMITED.ratio(_REMEDIED, _REGULAR),
             "less",
         ),
-        needs=used(_SMALL(MPTCP), _SMALL(MPTCP_M12)),
+        needs=used(_REGULAR, _REMEDIED),
         where=f"receive buffer of {WINDOW_KIB} KiB",
     ),
     *_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),

@@ -145,6 +145,12 @@ def _words(curve: str, subflows: int) -> str:
 _ONE, _EIGHT = (TCP, 1), (LIA, MOST)
 _STEPS = (_ONE, (LIA, 2), (LIA, 4), _EIGHT)
 
+
+def _eight_over_tcp(words: str, of: Callable[[str, int], Values], bound: str) -> Quantity:
+    ratio = mean_ratio(of(*_EIGHT), of(*_ONE))
+    return Quantity(f"{words}, LIA with 8 subflows / TCP", ratio, bound)
+
+
 _claim = partial(claim, needs=_carried)
 
 CLAIMS = (
@@ -180,16 +186,8 @@ CLAIMS = (
         "FT.d-fairer",
         "The slowest flow gains most, and flows are more equal than with TCP.",
         "SIGCOMM'11: “better fairness on many topologies”",
-        Quantity(
-            "goodput of the slowest flow, LIA with 8 subflows / TCP",
-            mean_ratio(worst(*_EIGHT), worst(*_ONE)),
-            "slowest",
-        ),
-        Quantity(
-            "Jain's index, LIA with 8 subflows / TCP",
-            mean_ratio(jain(*_EIGHT), jain(*_ONE)),
-            "index",
-        ),
+        _eight_over_tcp("goodput of the slowest flow", worst, "slowest"),
+        _eight_over_tcp("Jain's index", jain, "index"),
     ),
     _claim(
         "FT.e-coupling-is-free",

@@ -12,7 +12,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
@@ -245,9 +244,7 @@ ENTRY = Entry(
     question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
     "this link, and if it has another link?",
     references=cited("Veerman'12", "RFC 6356"),
-    parameters=(
-        veerman12.SCALING,
-        *parameters(f"""
+    parameters=veerman12.with_stack(f"""
         links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
         access | 10 Gbit/s, 1 ms of the RTT, equal for all
         buffers | {BUFFER_MB:g} MB each | slides: LAN throughput
@@ -255,8 +252,6 @@ ENTRY = Entry(
         TCP in one arm | CUBIC | this project: the default of the slides' kernel
         theory | all connections have the same total | this project: RFC 6356 §2
     """),
-        *veerman12.STACK_PARAMETERS,
-    ),
     quick=Tier("quick", seeds=10, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,

@@ -16,7 +16,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -379,9 +378,7 @@ ENTRY = Entry(
     question="Which buffer does Multipath TCP need in a LAN to reach the sum of its links? Does "
     "its throughput follow links that go down and come up?",
     references=cited("Veerman'12", "RFC 6356"),
-    parameters=(
-        veerman12.SCALING,
-        *parameters(f"""
+    parameters=veerman12.with_stack(f"""
         links | 1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT | slides
         buffers, 1 + 1 Gbit/s | 0.625 to 5 MB; 6 MB | 6 MB: slides; else this project
         rule for buffers | 2 × longest RTT × sum of rates: 2.5 MB for 1 + 1 Gbit/s | slides
@@ -394,8 +391,6 @@ ENTRY = Entry(
             in this entry
         transfer | {TRANSFER_MB} MB, both links down and up six times within 26 s
     """),
-        *veerman12.STACK_PARAMETERS,
-    ),
     quick=Tier("quick", seeds=5, measured_s=30),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
@@ -410,8 +405,7 @@ ENTRY = Entry(
                 {LIA: ({"test": THROUGHPUT}, Style(BLUE))},
                 MIN_BUFFER_MB,
                 8,
-                top=1.15 * SUM_MBPS,
-                lines={SUM_MBPS: "sum of the rates", LINK_MBPS: "one link"},
+                {SUM_MBPS: "sum of the rates", LINK_MBPS: "one link"},
             ),
         ),
         *(

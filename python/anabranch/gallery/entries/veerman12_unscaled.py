@@ -177,10 +177,7 @@ ENTRY = Entry(
             "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
             "Throughput by path for the first five seeds, which differ only in their jitter.",
             veerman12.draw_paths(
-                {
-                    f"seed {seed}": at(BALANCING, BALANCING_MB) | {"seed": seed}
-                    for seed in range(1, 6)
-                },
+                {f"seed {seed}": _BALANCED | {"seed": seed} for seed in range(1, 6)},
                 {"one": BLUE, "two": ORANGE, "ten": GREEN},
             ),
         ),

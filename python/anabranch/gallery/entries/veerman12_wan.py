@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise, product
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -130,14 +130,13 @@ CLAIMS = (
     ),
 )
 
-_THROUGHPUT_CURVES = {
-    SLOW_START: ({"curve": SLOW_START}, Style(BLUE)),
-    HYSTART: ({"curve": HYSTART}, Style(RED, (0, (4, 1.5)), "s")),
+STYLES = {
+    SLOW_START: Style(BLUE),
+    HYSTART: Style(RED, (0, (4, 1.5)), "s"),
+    TWO_LINKS: Style(BLUE),
+    THREE_LINKS: Style(GREEN, (0, (4, 1.5)), "^"),
 }
-_ADVANCED_CURVES = {
-    TWO_LINKS: ({"curve": TWO_LINKS}, Style(BLUE)),
-    THREE_LINKS: ({"curve": THREE_LINKS}, Style(GREEN, (0, (4, 1.5)), "^")),
-}
+_curves = partial(panels.curves, STYLES)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -175,9 +174,7 @@ ENTRY = Entry(
     question="How does throughput over long distances depend on the buffer, and when does a fast "
     "but far link do harm?",
     references=cited("Veerman'12", "RFC 6356"),
-    parameters=(
-        veerman12.SCALING,
-        *parameters(f"""
+    parameters=veerman12.with_stack(f"""
         WAN | 0.3 + 1 Gbit/s, 35 ms RTT | slides: Geneva
         advanced | these two links and 10 Gbit/s, 202 ms RTT | slides
         LAN and WAN | 1 Gbit/s, 35 ms; 1 Gbit/s, 5 ms; opened on the WAN | slides
@@ -192,8 +189,6 @@ ENTRY = Entry(
             kernel had it on is unknown
         measured time where a claim judges the sum | ≥ {_LONG_S} s
     """),
-        *veerman12.STACK_PARAMETERS,
-    ),
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
     cells=lambda tier: [_cell(tier, *setting) for setting in SETTINGS],
@@ -206,11 +201,7 @@ ENTRY = Entry(
             "0.3 + 1 Gbit/s at 35 ms",
             "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
             veerman12.over_buffers(
-                _THROUGHPUT_CURVES,
-                MIN_BUFFER_MB,
-                5,
-                top=1.15 * SUM_MBPS,
-                lines={SUM_MBPS: "sum of the rates"},
+                _curves(SLOW_START, HYSTART), MIN_BUFFER_MB, 5, {SUM_MBPS: "sum of the rates"}
             ),
         ),
         Panel(
@@ -219,7 +210,7 @@ ENTRY = Entry(
             panels.over(
                 "buffer_mb",
                 GOODPUT,
-                _ADVANCED_CURVES,
+                _curves(TWO_LINKS, THREE_LINKS),
                 veerman12.BUFFER,
                 ticks=ADVANCED_MB,
                 lines={SUM_MBPS: "sum of the two links"},

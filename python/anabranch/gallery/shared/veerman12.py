@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -47,6 +47,11 @@ STACK_PARAMETERS = parameters("""
         congestion control | LIA (RFC 6356) | slides
         scheduler, path manager | lowest RTT, full mesh | defaults of that kernel
     """)
+
+
+def with_stack(table: str) -> tuple[Parameter, ...]:
+    """The rows of an entry with scaled rates, between those that such entries share."""
+    return (SCALING, *parameters(table), *STACK_PARAMETERS)
 
 
 def link(
@@ -160,10 +165,11 @@ def draw_paths(cells: Mapping[str, dict[str, Factor]], colours: Mapping[str, str
     return draw
 
 
-def over_buffers(curves: Curves, rule_mb: float, at_y: float, **look: Unpack[Look]) -> Draw:
-    """Goodput over the buffers of the slides, with the buffer of their rule."""
+def over_buffers(curves: Curves, rule_mb: float, at_y: float, lines: Mapping[float, str]) -> Draw:
+    """Goodput over the buffers of the slides, with the buffer of their rule and with rates."""
 
     def draw(results: Results, axes: Axes) -> None:
+        look = Look(lines=lines, top=1.15 * max(lines))
         over("buffer_mb", GOODPUT, curves, BUFFER, **look)(results, axes)
         axes.axvline(rule_mb, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)))
         right = rule_mb + (0.08 if rule_mb < 5 else 0.3)
