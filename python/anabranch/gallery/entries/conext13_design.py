@@ -14,14 +14,7 @@ from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared import two_path_design
-from anabranch.gallery.shared.two_path_design import (
-    HIGH,
-    LOW,
-    benefits,
-    benefits_in_words,
-    both_used,
-    gain,
-)
+from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used, gain
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import ON_MININET, Source
@@ -139,7 +132,9 @@ def notes(results: Results) -> Sequence[str]:
         for curve in (*PARTS, NEW)
     )
     return [
-        benefits_in_words(results, STYLES, lambda values: f"{np.median(values):.2f}"),
+        two_path_design.benefits_in_words(
+            results, STYLES, lambda values: f"{np.median(values):.2f}"
+        ),
         "Difference of the mean benefit from that of the form of 2012, high-BDP: "
         f"{'; '.join(parts)}.",
         "We do not know all capacities in the papers' tables. The ranges here are those that "

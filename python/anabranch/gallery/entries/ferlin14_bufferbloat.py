@@ -14,15 +14,7 @@ from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import derived, in_words, median
-from anabranch.gallery.metrics import (
-    OUT_OF_ORDER,
-    TRANSFER,
-    VARIATION,
-    Levels,
-    Metric,
-    part,
-    srtt_p95,
-)
+from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
 from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
@@ -159,7 +151,7 @@ CLAIMS = (
         "E6.d-less-waiting",
         "MPT-BM reduces out-of-order data.",
         "slides: less buffer space and delay",
-        _compared(OUT_OF_ORDER, "bytes out of order"),
+        _compared(metrics.OUT_OF_ORDER, "bytes out of order"),
     ),
 )
 
@@ -238,7 +230,7 @@ def notes(results: Results) -> Sequence[str]:
 
     def on_wlan(curve: str) -> str:
         cell = at(curve, "3G1+WLAN")
-        carried = derived(np.multiply, TRANSFER.values(cell), part("wlan").values(cell))
+        carried = derived(np.multiply, TRANSFER.values(cell), metrics.part("wlan").values(cell))
         return median(carried)(results).text("Mbit/s")
 
     return [
@@ -362,6 +354,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, OUT_OF_ORDER)),
+    overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, metrics.OUT_OF_ORDER)),
     notes=notes,
 )

@@ -10,20 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery import panels
+from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import (
-    Values,
-    by_seed,
-    derived,
-    difference,
-    in_words,
-    median,
-    part_of,
-    per_seed,
-    ratio,
-)
+from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
@@ -224,7 +214,7 @@ def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> tuple[Quanti
     return for_each(
         f"{words}, wVegas − LIA, {{}}",
         _CHANGES,
-        lambda change: difference(of(WVEGAS, _CHANGES[change]), of(LIA, _CHANGES[change])),
+        lambda change: measures.difference(of(WVEGAS, _CHANGES[change]), of(LIA, _CHANGES[change])),
     )
 
 
@@ -368,11 +358,11 @@ def notes(results: Results) -> Sequence[str]:
     """Queues, shifts and goodputs."""
 
     def numbers(of: Callable[..., Values], unit: str, *arguments: Any) -> str:
-        return in_words(results, STYLES, lambda curve: median(of(curve, *arguments)), unit)
+        return measures.in_words(results, STYLES, lambda curve: median(of(curve, *arguments)), unit)
 
     def flows(curve: str, network: str = THREE) -> str:
         found = goodputs(curve, network)
-        return in_words(results, found, lambda flow: median(found[flow]), "Mbit/s")
+        return measures.in_words(results, found, lambda flow: median(found[flow]), "Mbit/s")
 
     queues = "; ".join(f"{network}: {numbers(queue, 'packets', network)}" for network in _RATES)
     shifts, rests = (

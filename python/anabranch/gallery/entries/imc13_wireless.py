@@ -13,15 +13,7 @@ import polars as pl
 from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import (
-    Values,
-    difference,
-    in_words,
-    median,
-    over_smallest,
-    per_seed,
-    ratio,
-)
+from anabranch.gallery.measures import Values, difference, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
@@ -135,7 +127,7 @@ def _over_best(kib: int, network: str) -> Measure:
     one = seconds(LIA, kib, network)
     if network == POOR:
         return ratio(one, seconds(TCP_WIFI, kib, CONSTANT))
-    return over_smallest(one, *(seconds(curve, kib, network) for curve in _PATHS))
+    return measures.over_smallest(one, *(seconds(curve, kib, network) for curve in _PATHS))
 
 
 def _time_ratio(above: str, below: str, kib: int, network: str) -> Measure:
@@ -276,11 +268,13 @@ def notes(results: Results) -> Sequence[str]:
     """Download times and out-of-order delays of large downloads."""
 
     def row(network: str, curves: Iterable[str]) -> str:
-        times = in_words(results, curves, lambda each: median(seconds(each, LARGE, network)), "s")
+        times = measures.in_words(
+            results, curves, lambda each: median(seconds(each, LARGE, network)), "s"
+        )
         return f"{network}: {times}"
 
     networks = (*WITH_LTE, POOR)
-    waits = in_words(
+    waits = measures.in_words(
         results, networks, lambda each: median(out_of_order_ms(LIA, LARGE, each)), "ms"
     )
     return [

@@ -17,15 +17,7 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
-from anabranch.gallery.shared.wifi_3g import (
-    MPTCP,
-    MPTCP_M1,
-    MPTCP_M12,
-    MPTCP_M12_NSDI,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-)
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
 from anabranch.gallery.systems import Source
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
@@ -43,7 +35,10 @@ at = Factors("curve", "buffer_kb")
 def _cell(tier: Tier, curve: str, kb: int) -> Cell:
     return tier.cell(
         at(curve, kb),
-        (replace(path, jitter="1ms", jitter_model="fifo") for path in (WIFI, THREE_G)),
+        (
+            replace(path, jitter="1ms", jitter_model="fifo")
+            for path in (wifi_3g.WIFI, wifi_3g.THREE_G)
+        ),
         wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()),
         words=(curve, f"{kb}kb"),
         name=f"{curve}, buffers {kb} kB",
