@@ -44,7 +44,6 @@ _PAYLOAD = 1432 / 1500
 at = Factors("curve", "network")
 """The factors of a cell with a step of capacity or with steady capacity."""
 
-
 _CORES = (RANDOM_LOSS, RED_QUEUE)
 _shared = grid(nsdi11_lia.next_to_tcp, core=_CORES, count=SUBFLOWS, curve=ONE_BOTTLENECK)
 

@@ -40,7 +40,6 @@ _DIRECTIONS: dict[str, Literal["download", "upload"]] = {OFF: "download", SILENT
 _WIFI, _3G = replace(WIFI, jitter="1ms"), replace(THREE_G, jitter="5ms")
 AWAY_S, BACK_S = 20, 35
 
-
 at = Factors("mode", "event")
 
 

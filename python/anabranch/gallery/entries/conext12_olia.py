@@ -41,7 +41,6 @@ RATE_MBPS = 2.0
 _GOODPUT_MBPS = RATE_MBPS * 1448 / 1500
 MULTIPATH, TCP = "multipath", "tcp"
 
-
 at = Factors("curve", "ratio")
 
 

@@ -48,10 +48,8 @@ _QUEUE = "30packets"
 DOWNLOADS = ("1 + 10", "10 + 1")
 SIZES_KIB = (64, 128, 256, 512, 1024, 2048)
 
-
 at = Factors("curve", "workload", "rates", "amount")
 """The factors of a cell; `amount` is the video's rate in Mbit/s or the download in KiB."""
-
 
 SETTINGS = (
     *((STREAM, UNEQUAL, rate) for rate in VIDEO_MBPS),

@@ -47,7 +47,6 @@ PAIRS = {
     "3G1+3G2": (THREE_G_ONE, THREE_G_TWO),
 }
 
-
 at = Factors("curve", "pair")
 
 
@@ -83,7 +82,7 @@ def _compared(metric: Metric, words: str) -> tuple[Quantity, ...]:
     )
 
 
-_COMPARED = ((BM15, DEFAULT, "1.5"), (BM30, DEFAULT, "3"), (BM15, BM30, "order"))
+_CAPS = ((BM15, DEFAULT, "1.5"), (BM30, DEFAULT, "3"), (BM15, BM30, "order"))
 """A curve, another one, and the bound of the ratio of their round-trip times."""
 
 
@@ -96,7 +95,7 @@ def _capped(pair: str, name: str) -> list[Quantity]:
             key,
             f"p95 sRTT of every cellular path, {curve} / {over}",
         )
-        for curve, over, key in _COMPARED
+        for curve, over, key in _CAPS
     ]
 
 

@@ -97,9 +97,7 @@ _WORKLOADS: dict[str, OnOff | RequestResponse] = {
     **{name: _burst(segments) for name, segments in BURSTS.items()},
 }
 
-
 at = Factors("application", "curve", "rtt_one_ms", "rtt_two_ms", loss_percent=0)
-
 
 _Setting = tuple[str, str, int, int, int]
 """Application, curve, round-trip times of the two paths in ms, loss in %."""

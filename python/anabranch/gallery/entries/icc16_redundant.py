@@ -34,7 +34,6 @@ NETWORKS = (STRESSED, CALM, BULK)
 _BURSTS = BurstLoss(to_bad="1%", to_good="25%")
 """Bursts of four packets on average, 3.8 % of all packets."""
 
-
 at = Factors("curve", "network")
 
 

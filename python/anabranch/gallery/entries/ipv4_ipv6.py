@@ -32,7 +32,6 @@ _ACCESS_RATE = {CORE: "50Mbit/s", ACCESS: "10Mbit/s", OUTAGE: "50Mbit/s"}
 AWAY_S, BACK_S = 25, 40
 """The IPv6 route silently drops everything between these times."""
 
-
 at = Factors("curve", "network")
 
 

@@ -37,7 +37,6 @@ _CURVES = {
 }
 _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
-
 at = Factors("curve", "slow_rtt_ms")
 
 

@@ -143,11 +143,10 @@ CLAIMS = (
         "MT.4-large-buffer",
         "With a large receive buffer, the artefact changes nothing.",
         "this project: a window that does not close cannot close less",
-        (
-            Quantity(
-                f"mean with / without the artefact, {curve}", _effect(curve, receive_kib=_LARGEST)
-            )
-            for curve in (MPTCP, MPTCP_M12)
+        for_each(
+            "mean with / without the artefact, {}",
+            (MPTCP, MPTCP_M12),
+            lambda curve: _effect(curve, receive_kib=_LARGEST),
         ),
         where=f"{_LARGEST} KiB",
     ),

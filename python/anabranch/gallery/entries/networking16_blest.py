@@ -77,7 +77,6 @@ _WORKLOADS: dict[str, Bulk | Cbr] = {
     CBR: Cbr(rate="1Mbit/s", block_size="5KiB"),
 }
 
-
 at = Factors("curve", "paths", workload=BULK)
 
 

@@ -59,7 +59,6 @@ LIA_ONE = "LIA over one"
 """One subflow of Multipath TCP: NewReno with the options of Multipath TCP in every segment."""
 _LINKS = 5
 
-
 at = Factors("curve", "network", subflows=0)
 
 

@@ -28,6 +28,7 @@ from anabranch.scenarios.scenario import Bulk
 CURVES = (TCP_WIFI, wifi_3g.TCP_3G, MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI)
 BUFFERS_KB = (50, 100, 200, 300, 400, 500, 600, 800, 1000)
 
+_PATHS = [replace(path, jitter="1ms") for path in (wifi_3g.WIFI, wifi_3g.THREE_G)]
 
 at = Factors("curve", "buffer_kb")
 
@@ -35,10 +36,7 @@ at = Factors("curve", "buffer_kb")
 def _cell(tier: Tier, curve: str, kb: int) -> Cell:
     return tier.cell(
         at(curve, kb),
-        (
-            replace(path, jitter="1ms", jitter_model="fifo")
-            for path in (wifi_3g.WIFI, wifi_3g.THREE_G)
-        ),
+        _PATHS,
         wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()),
         words=(curve, f"{kb}kb"),
         name=f"{curve}, buffers {kb} kB",

@@ -43,7 +43,6 @@ REVERSE_DELAY_MS = {TCP_WIFI: 10.0, wifi_3g.TCP_3G: 75.0}
 
 _LINKS_SOURCE = "CS244'15, from an earlier experiment of NSDI'12"
 
-
 _factors = Factors("curve", "send", "receive", jitter_model="fifo")
 
 

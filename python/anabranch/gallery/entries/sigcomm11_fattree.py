@@ -267,15 +267,13 @@ _COLUMNS: dict[str, Callable[[str, int], Values]] = {
 
 def _overview(results: Results) -> Table:
     """Mean goodput, slowest flow and Jain's index of every cell."""
-    cases = [(curve, count) for curve, counts in SUBFLOWS.items() for count in counts]
-    scales = {heading: 100 if "%" in heading else 1 for heading in _COLUMNS}
-    rows = (
-        (
-            *map(str, case),
-            *(mean(of(*case), scales[x])(results).text() for x, of in _COLUMNS.items()),
-        )
-        for case in cases
-    )
+
+    def row(curve: str, count: int) -> tuple[str, ...]:
+        scales = {heading: 100 if "%" in heading else 1 for heading in _COLUMNS}
+        values = (mean(of(curve, count), scales[x]) for x, of in _COLUMNS.items())
+        return (curve, str(count), *(value(results).text() for value in values))
+
+    rows = (row(curve, count) for curve, counts in SUBFLOWS.items() for count in counts)
     return Table(("curve", "subflows", *_COLUMNS), tuple(rows))
 
 

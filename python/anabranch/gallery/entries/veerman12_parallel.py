@@ -46,7 +46,6 @@ _LINKS = (veerman12.link("small", SMALL_GBPS, RTT_MS), veerman12.link("large", L
 at = Factors("workload", "curve", "flows")
 """The factors of a cell; Multipath TCP is one connection with two subflows."""
 
-
 FILES = ((MPTCP, 1), *product(_PARTS, FLOWS))
 """The curves that carry a file, and their numbers of flows."""
 

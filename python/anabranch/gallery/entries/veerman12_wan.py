@@ -48,7 +48,6 @@ _LONG_S = round(5 * RECOVERY_S + 1)
 
 at = Factors("test", "curve", "buffer_mb")
 
-
 SETTINGS = (
     *product([THROUGHPUT], [SLOW_START], BUFFERS_MB),
     *product([THROUGHPUT], [HYSTART], ENOUGH_MB),
