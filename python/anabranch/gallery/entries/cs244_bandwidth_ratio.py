@@ -19,7 +19,6 @@ from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
-from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
@@ -276,12 +275,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
-    source=Source(
-        "CS244'15 ran the original kernel of May 2014 (Linux 3.14) on Mininet. It does not "
-        "state where delays were applied, so netem's fault is inferred.",
-        ("remedies",),
-        ON_MININET,
-    ),
+    source=wifi_3g.cs244_system("CS244'15"),
     claims=tuple(claim for setting in SETTINGS for claim in _claims(setting)),
     panels=(
         *(

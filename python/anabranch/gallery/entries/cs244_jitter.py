@@ -18,7 +18,6 @@ from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import network_path
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
-from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim
@@ -205,12 +204,7 @@ ENTRY = Entry(
         grid(_cell, model=MODELS, kib=RECEIVE_KIB, jitter=JITTERS_MS, curve=(MPTCP, MPTCP_M12)),
     ),
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
-    source=Source(
-        "CS244'14 ran the original kernel of May 2014 (Linux 3.14) on Mininet. It does not "
-        "state where delays were applied, so netem's fault is inferred.",
-        ("remedies",),
-        ON_MININET,
-    ),
+    source=wifi_3g.cs244_system("CS244'14"),
     claims=tuple(
         claim for kib in JUDGED_KIB for model in MODELS[::-1] for claim in _claims(kib, model)
     ),

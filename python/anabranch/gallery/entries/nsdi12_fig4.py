@@ -18,7 +18,6 @@ from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
-from anabranch.gallery.systems import Source
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
@@ -230,11 +229,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
     uncertain_parameters=WIFI_3G,
-    source=Source(
-        "NSDI 2012 ran the original kernel of its time between two servers, over links "
-        "shaped by tc.",
-        ("remedies",),
-    ),
+    source=wifi_3g.NSDI12_SYSTEM,
     claims=CLAIMS,
     headline="E2.c-m12-never-worse",
     panels=(

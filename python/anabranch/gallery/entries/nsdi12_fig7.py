@@ -329,8 +329,7 @@ ENTRY = Entry(
     cells=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=Source(
-        "NSDI 2012 ran the original kernel of its time between two servers, over links "
-        "shaped by tc. CS244'14 and '15 ran that of May 2014 (Linux 3.14) on Mininet.",
+        f"{wifi_3g.NSDI12_RAN} CS244'14 and '15 ran that of May 2014 (Linux 3.14) on Mininet.",
         ("remedies",),
         (original(), *ON_MININET),
     ),

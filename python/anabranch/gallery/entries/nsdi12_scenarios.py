@@ -21,7 +21,6 @@ from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
@@ -311,11 +310,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "NSDI 2012 ran the original kernel of its time between two servers, over links "
-        "shaped by tc.",
-        ("remedies",),
-    ),
+    source=wifi_3g.NSDI12_SYSTEM,
     claims=CLAIMS,
     headline="E3.weak-3g-cured",
     panels=(

@@ -11,6 +11,7 @@ import numpy as np
 from anabranch.gallery.claims import Needs, carried
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.connections import flow, network_path
+from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.folder import Factor
 from anabranch.scenarios.scenario import Blocks, Bulk, Connection
@@ -55,6 +56,21 @@ STACK_PARAMETERS = parameters("""
     start of the connection | within 200 ms; it depends on the seed
     jitter | uniform, ± the value, only in the direction of the data
 """)
+
+
+NSDI12_RAN = (
+    "NSDI 2012 ran the original kernel of its time between two servers, over links shaped by tc."
+)
+NSDI12_SYSTEM = Source(NSDI12_RAN, ("remedies",))
+
+
+def cs244_system(source: str) -> Source:
+    """The system of a reproduction in Stanford's course CS244."""
+    says = (
+        f"{source} ran the original kernel of May 2014 (Linux 3.14) on Mininet. It does not state "
+        "where delays were applied, so netem's fault is inferred."
+    )
+    return Source(says, ("remedies",), ON_MININET)
 
 
 def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> Connection:
