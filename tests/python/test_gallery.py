@@ -10,6 +10,7 @@ from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue
 from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.references import SOURCES
 from anabranch.results.bounds import Bound
 from anabranch.scenarios.scaling import scaled
 from anabranch.sweeps.plan import Plan
@@ -68,6 +69,11 @@ def test_claims_and_parameters_have_sources(name: str) -> None:
         assert claim.check
     assert all(parameter.source for parameter in entry.parameter_table())
     assert entry.references
+
+
+def test_entries_cite_every_source() -> None:
+    cited = {source for name in ENTRIES for source in catalogue.entry(name).references}
+    assert set(SOURCES.values()) <= cited
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -22,16 +22,18 @@ from anabranch.gallery.claims import (
     for_each,
     least,
 )
-from anabranch.gallery.entry import Factors, Tier, key_of
+from anabranch.gallery.entry import Cell, Factors, Tier, Written, grid, joined, key_of
 from anabranch.gallery.measures import (
     by_seed,
     derived,
     difference,
     distance,
+    in_words,
     mean,
     mean_ratio,
     median,
     over_largest,
+    over_smallest,
     over_sum,
     ratio,
     ratio_of_ratios,
@@ -39,6 +41,7 @@ from anabranch.gallery.measures import (
 )
 from anabranch.gallery.metrics import GOODPUT, PAUSE, Metric, share
 from anabranch.gallery.parameters import Parameter, parameters, quoted
+from anabranch.gallery.references import cited
 from anabranch.reports.figures import BLUE, RED, Style
 from anabranch.results.claims import Verdict, judge
 from anabranch.results.estimates import Sample
@@ -163,12 +166,16 @@ def test_measures_are_statistics_over_seeds(results: Results) -> None:
     assert value(median(slow, 10), results) == pytest.approx(22)
     assert value(mean(slow), results) == pytest.approx(2.2)
     assert value(smallest(fast), results) == pytest.approx(8.1)
+    texts = in_words(results, ("slow", "fast"), lambda curve: GOODPUT.mean(at(curve)), "Mbit/s")
+    alone = (GOODPUT.mean(at(curve))(results).text("Mbit/s") for curve in ("slow", "fast"))
+    assert texts == "slow {}, fast {}".format(*alone)
     assert value(ratio(fast, slow), results) == pytest.approx(8.2 / 2.2)
     assert value(mean_ratio(fast, slow), results) == pytest.approx(8.2 / 2.2)
     assert value(difference(fast, slow), results) == pytest.approx(6)
     assert value(distance(slow, fast), results) == pytest.approx((1 - 2.2 / 8.2) * 100)
     assert value(over_sum(fast, slow, large), results) == pytest.approx(8.2 / (2.2 + 4.2))
     assert value(over_largest(fast, slow, large), results) == pytest.approx(8.2 / 4.2)
+    assert value(over_smallest(fast, slow, large), results) == pytest.approx(8.2 / 2.2)
     four = ratio_of_ratios(fast, slow, large, slow)
     assert value(four, results) == pytest.approx((8.2 / 2.2) / (4.2 / 2.2))
     assert derived(np.subtract, fast, slow)(results) == pytest.approx([6, 6, 6])
@@ -373,3 +380,37 @@ def test_a_parameter_cannot_quote_a_setting_that_no_scenario_has() -> None:
     path = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets")
     with pytest.raises(InputError, match=r"<path.two>: no scenario of this entry"):
         quote("<path.two>", path)
+
+
+def test_several_levels_give_the_factors_of_several_cells() -> None:
+    at = Factors("curve", "size", loss=0)
+    assert at.every(("a", "b"), 1) == [at("a", 1), at("b", 1)]
+    assert at.every("ab", size=(1, 2), loss=3) == [at("ab", 1, 3), at("ab", 2, 3)]
+
+
+def test_a_grid_has_a_cell_for_each_combination_of_levels() -> None:
+    tier = Tier("quick", seeds=1, measured_s=5)
+    link = NetworkPath(name="one", rate="1Mbit/s", delay="1ms", limit="10packets")
+
+    def cell(tier: Tier, curve: str, size: int) -> Cell:
+        main = Connection(name="main", workload=Bulk())
+        return tier.cell({"curve": curve, "size": size}, (link,), main, keep_starts=size == 3)
+
+    cells = joined(grid(cell, size=(1, 2), curve=("a", "b")), lambda tier: [cell(tier, "c", 3)])
+    assert [each.key for each in cells(tier)] == ["a_1", "b_1", "a_2", "b_2", "c_3"]
+    last = cells(tier)[-1]
+    assert isinstance(last.scenario, Written)
+    scenarios = [last.task(seed).scenario.settings for seed in (1, 2)]
+    assert [each["connection"][0]["start"] for each in scenarios] == ["0s", "0s"]
+
+
+def test_a_metric_gives_the_text_of_a_cell_by_its_levels(results: Results) -> None:
+    text = GOODPUT.texts(results, at)
+    assert text("fast", size=2) == GOODPUT.text(results, at("fast", 2))
+
+
+def test_sources_are_cited_by_their_short_names() -> None:
+    (wischik, raiciu) = cited("NSDI'11", "NSDI'12")
+    assert (wischik[:10], raiciu[-10:]) == ("D. Wischik", "NSDI 2012.")
+    with pytest.raises(InputError, match=r"references.toml has no source \"NSDI'13\""):
+        cited("NSDI'13")

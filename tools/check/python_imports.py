@@ -40,6 +40,7 @@ FLOORS = (
     "anabranch.gallery.metrics",
     "anabranch.gallery.panels",
     "anabranch.gallery.parameters",
+    "anabranch.gallery.references",
     "anabranch.gallery.systems",
     "anabranch.gallery.entry",
     "anabranch.gallery.shared",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 from anabranch.errors import InputError, unknown
@@ -80,7 +81,7 @@ def entry(name: str) -> Entry:
         module = "calibration.entry"
     found = import_module(f"anabranch.{module}").ENTRY
     assert isinstance(found, Entry)
-    return found
+    return replace(found, id=name)
 
 
 def live(name: str) -> Entry:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from anabranch.batches.reduction import Task
@@ -74,16 +75,22 @@ class Tier:
         name: str = "",
         keep_blocks: bool = False,
         keep_samples: bool = False,
+        keep_starts: bool = False,
         **others: Any,
     ) -> Cell:
         """A cell with a scenario of this tier, whose key and name consist of `words`.
 
-        By default, the words are the levels of the factors. `name` is another name.
+        By default, the words are the levels of the factors. `name` is another name. With
+        `keep_starts`, the seeds do not change the times at which connections start.
         """
         levels = tuple(words) or tuple(map(str, factors.values()))
         scenario = self.scenario(name or ", ".join(levels), paths, connections, **others)
         return Cell(
-            key_of(*levels), scenario, factors, keep_blocks=keep_blocks, keep_samples=keep_samples
+            key_of(*levels),
+            Written(scenario.name, loading.of(scenario).to_toml()) if keep_starts else scenario,
+            factors,
+            keep_blocks=keep_blocks,
+            keep_samples=keep_samples,
         )
 
 
@@ -98,6 +105,35 @@ class Factors:
         """The factors of a cell, in the order of their names."""
         given = dict(zip(self._names, levels, strict=False)) | named
         return {name: (self._defaults | given)[name] for name in self._names}
+
+    def every(
+        self, *levels: Factor | Iterable[Factor], **named: Factor | Iterable[Factor]
+    ) -> list[dict[str, Factor]]:
+        """The factors of several cells: one for each combination of these levels."""
+        given = dict(zip(self._names, levels, strict=False)) | named
+        several = [
+            (level,) if isinstance(level, str | float | int) else level for level in given.values()
+        ]
+        return [self(**dict(zip(given, case, strict=True))) for case in product(*several)]
+
+
+Cells = Callable[["Tier"], "Sequence[Cell]"]
+"""The cells of an entry, or a part of them."""
+
+
+def grid(cell: Callable[..., Cell], **levels: Iterable[Any]) -> Cells:
+    """The cells of all combinations of levels, each made by `cell` from a tier and named levels.
+
+    The levels of the last name follow each other.
+    """
+    return lambda tier: [
+        cell(tier, **dict(zip(levels, case, strict=True))) for case in product(*levels.values())
+    ]
+
+
+def joined(*parts: Cells) -> Cells:
+    """The cells of several parts, one part after the other."""
+    return lambda tier: [cell for part in parts for cell in part(tier)]
 
 
 def key_of(*words: str) -> str:
@@ -185,14 +221,15 @@ class Overview:
 class Entry:
     """A published result, reproduced as an experiment with claims."""
 
-    id: str
+    id: str = field(default="", kw_only=True)
+    """The name in the catalogue, which sets it."""
     title: str
     question: str
     references: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     quick: Tier
     full: Tier
-    cells: Callable[[Tier], Sequence[Cell]]
+    cells: Cells
     claims: tuple[Claim, ...]
     panels: tuple[Panel, ...]
     overview: Overview | Callable[[Results], Table]

@@ -6,7 +6,7 @@ Values are functions of results, so that the same quantity can be judged, drawn 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -46,6 +46,13 @@ def per_seed(rows: pl.DataFrame, value: pl.Expr, nothing: str) -> Sample:
     if found.is_empty():
         raise NothingMeasured(nothing)
     return found.to_numpy().astype(np.float64)
+
+
+def in_words(
+    results: Results, cases: Iterable[str], measure: Callable[[str], Measure], unit: str = ""
+) -> str:
+    """Each case with its estimate, such as ``"LIA 3 [2, 4] s, OLIA 5 [4, 6] s"``."""
+    return ", ".join(f"{case} {measure(case)(results).text(unit)}" for case in cases)
 
 
 def derived(function: Callable[..., Any], *values: Values) -> Values:
@@ -123,6 +130,11 @@ def over_sum(one: Values, *others: Values) -> Measure:
 def over_largest(one: Values, *others: Values) -> Measure:
     """The median of `one` over the largest of the medians of the others."""
     return estimate(_over(np.max), one, *others)
+
+
+def over_smallest(one: Values, *others: Values) -> Measure:
+    """The median of `one` over the smallest of the medians of the others."""
+    return estimate(_over(np.min), one, *others)
 
 
 def _over(reduce: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from anabranch.gallery import measures
@@ -64,6 +64,10 @@ class Metric:
             return self.median(cell, **more)(results).text(self.unit)
         except NothingMeasured:
             return "–"
+
+    def texts(self, results: Results, at: Callable[..., Levels]) -> Callable[..., str]:
+        """The text of a cell, by the levels that `at` takes."""
+        return lambda *levels, **named: self.text(results, at(*levels, **named))
 
     def number(self, results: Results, cell: Levels, **more: Factor) -> float:
         """The median over seeds, in the unit."""

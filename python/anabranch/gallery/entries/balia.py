@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,21 @@ import numpy as np
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
-from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED, goodput
+from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import Values, estimate, mean, median
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.measures import Values, estimate, in_words, mean
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
+from anabranch.scenarios.scenario import Change, NetworkPath
 
 SCENARIO_C = "scenario C"
 IN_SCENARIO_C = {curve: STYLES[curve] for curve in (LIA, BALIA, OLIA)}
@@ -40,29 +41,22 @@ _STEP_TIER = Tier("step", seeds=0, measured_s=STEP_MEASURED_S, warm_up_s=STEP_AT
 _PAYLOAD = 1432 / 1500
 """The part of a full packet that is data, without headers, timestamps and a mapping."""
 
-PENG = (
-    "Q. Peng, A. Walid, J. Hwang, S. H. Low: Multipath TCP: Analysis, Design, and Implementation. "
-    "IEEE/ACM Transactions on Networking, 2016."
-)
 at = Factors("curve", "network")
 """The factors of a cell with a step of capacity or with steady capacity."""
+
+_CORES = (RANDOM_LOSS, RED_QUEUE)
+_shared = grid(nsdi11_lia.next_to_tcp, core=_CORES, count=SUBFLOWS, curve=ONE_BOTTLENECK)
 
 
 def cells(tier: Tier) -> list[Cell]:
     """One bottleneck with one to three subflows, scenario C, and a step of capacity."""
-    shared = [
-        nsdi11_lia.next_to_tcp(tier, curve, core, count)
-        for core in (RANDOM_LOSS, RED_QUEUE)
-        for count in SUBFLOWS
-        for curve in ONE_BOTTLENECK
-    ]
     scenario_c = [
         replace(cell, factors={"network": SCENARIO_C, **cell.factors})
         for cell in conext12_olia.cells(tier)
         if cell.factors["curve"] in IN_SCENARIO_C
     ]
     steps = [_step(curve, network) for network in (STEP, STEADY) for curve in STYLES]
-    return [*shared, *scenario_c, *steps]
+    return [*_shared(tier), *scenario_c, *steps]
 
 
 def _step(curve: str, network: str) -> Cell:
@@ -71,24 +65,15 @@ def _step(curve: str, network: str) -> Cell:
     change = Change(at=f"{STEP_AT_S}s", rate=f"{AFTER_MBPS}Mbit/s")
     second = _path("two", BEFORE_MBPS, change) if grows else _path("two", AFTER_MBPS)
     control = conext12_olia.CONTROL[curve]
-    return _STEP_TIER.cell(
-        at(curve, network),
-        (_path("one", AFTER_MBPS), second),
-        Connection(name="main", congestion_control=control, workload=Bulk()),
-    )
+    paths = (_path("one", AFTER_MBPS), second)
+    return _STEP_TIER.cell(at(curve, network), paths, flow(control=control))
 
 
 def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
     """A path with a queue for the larger rate. Jitter makes seeds differ before the first drop."""
-    return NetworkPath(
-        name=name,
-        rate=f"{mbps}Mbit/s",
-        delay="50ms",
-        limit="1000packets",
-        jitter="1ms",
-        queue=red(AFTER_MBPS * 1e6 * 0.1 / 12_000),
-        changes=changes,
-    )
+    queue = red(AFTER_MBPS * 1e6 * 0.1 / 12_000)
+    settings = {"jitter": "1ms", "queue": queue, "changes": changes}
+    return network_path(name, f"{mbps}Mbit/s", "50ms", "1000packets", **settings)
 
 
 def _seconds(steady: Any, stepped: Any, axis: int) -> Any:
@@ -120,7 +105,6 @@ def _later(curve: str, other: str) -> Quantity:
 
 
 _NEXT_TO_TCP = "next to one NewReno flow"
-_CORES = (RANDOM_LOSS, RED_QUEUE)
 _claim = partial(claim, needs=all_carried)
 
 CLAIMS = (
@@ -176,22 +160,11 @@ CLAIMS = (
 
 def notes(results: Results) -> Sequence[str]:
     """Convergence times, shares next to TCP, and the goodput of TCP users in scenario C."""
-    times = ", ".join(f"{curve} {convergence_s(curve)(results).text('s')}" for curve in STYLES)
-    means = [
-        f"{core}, {curve}: "
-        + ", ".join(
-            f"{nsdi11_lia.shares(curve, core, count)(results).mean():.2f}" for count in SUBFLOWS
-        )
-        for core, curve in product(_CORES, ONE_BOTTLENECK)
-    ]
-    users = [
-        f"{ratio}: "
-        + ", ".join(
-            f"{curve} {median(goodput(conext12_olia.TCP, curve, ratio))(results).text()}"
-            for curve in IN_SCENARIO_C
-        )
+    times = in_words(results, STYLES, convergence_s, "s")
+    users = (
+        f"{ratio}: {conext12_olia.of_tcp_users(results, ratio, IN_SCENARIO_C)}"
         for ratio in conext12_olia.RATIOS
-    ]
+    )
     return [
         f"Convergence times: {times}. A convergence time is the shortfall in bytes over the "
         f"{STEP_MEASURED_S} s after the step, relative to steady capacity, divided by the added "
@@ -200,17 +173,16 @@ def notes(results: Results) -> Sequence[str]:
         "units of w / (w + W)², each acknowledgement on the path that lags adds 3 with LIA, 2.8 "
         "with BALIA and 1 with OLIA. OLIA adds more only once this path is its best path, by bytes "
         "sent without loss over RTT². The curve of OLIA therefore bends late.",
-        f"Mean share with 1, 2 and 3 subflows — {'; '.join(means)}.",
+        nsdi11_lia.shares_in_words(results, _CORES, ONE_BOTTLENECK),
         f"Mean goodput of TCP users in scenario C, in Mbit/s — {'; '.join(users)}.",
     ]
 
 
 ENTRY = Entry(
-    id="balia",
     title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
     question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
     "new capacity sooner than OLIA?",
-    references=(PENG, conext12_olia.KHALILI),
+    references=cited("Peng et al. 2016", "CoNEXT'12"),
     parameters=parameters(f"""
         one bottleneck | <path.core.rate>, <path.core.rtt> RTT, as in nsdi11-lia
         random loss | <path.core.loss in *_random-loss_*>, queue of
@@ -226,10 +198,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
     uncertain_parameters={**LINKS, **START},
-    source=Source(
-        "The authors ran BALIA in the original kernel.",
-        ("congestion_control",),
-    ),
+    source=Source("The authors ran BALIA in the original kernel.", ("congestion_control",)),
     claims=CLAIMS,
     panels=(
         Panel(

@@ -9,15 +9,17 @@ from typing import Literal
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection
+from anabranch.scenarios.scenario import Blocks, Change
 
 FULL, BACKUP, SINGLE, TCP = "full", "backup", "single path", "TCP over WiFi"
 FULL_M12 = "full+M1,2"
@@ -38,36 +40,20 @@ _DIRECTIONS: dict[str, Literal["download", "upload"]] = {OFF: "download", SILENT
 _WIFI, _3G = replace(WIFI, jitter="1ms"), replace(THREE_G, jitter="5ms")
 AWAY_S, BACK_S = 20, 35
 
-HANDOVER = (
-    "C. Paasch, G. Detal, F. Duchene, C. Raiciu, O. Bonaventure: Exploring Mobile/WiFi Handover "
-    "with Multipath TCP. CellNet 2012."
-)
-EXPERIENCE = (
-    "O. Bonaventure, C. Paasch, G. Detal: Use Cases and Operational Experience with Multipath "
-    "TCP, §2.2. RFC 8041, 2017."
-)
-
 at = Factors("mode", "event")
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """Every mode in every event."""
-    return [_cell(tier, mode, event) for event in _DIRECTIONS for mode in STYLES]
 
 
 def _cell(tier: Tier, mode: str, event: str) -> Cell:
     noticed = event == OFF
     away = Change(at=f"{AWAY_S}s", state="down", noticed=noticed)
     back = Change(at=f"{BACK_S}s", state="up", noticed=noticed)
-    connection = Connection(
-        name="main",
-        paths=("wifi",) if mode == TCP else ("wifi", "3g"),
-        protocol="tcp" if mode == TCP else "mptcp",
+    connection = flow(
+        ("wifi",) if mode == TCP else None,
+        buffers="500kB",
+        congestion_control=None,
         direction=_DIRECTIONS[event],
-        path_manager=_MANAGERS.get(mode, "full_mesh"),
+        path_manager=_MANAGERS.get(mode),
         remedies=M12 if mode == FULL_M12 else None,
-        send_buffer="500kB",
-        receive_buffer="500kB",
         workload=Blocks(),
     )
     paths = (replace(_WIFI, changes=(away, back)), _3G)
@@ -79,9 +65,7 @@ def _pauses(event: str, bound: str) -> tuple[Quantity, ...]:
     return each("longest pause in every mode", cases, bound)
 
 
-_USED = carried("3g", *(at(mode, event) for event in _DIRECTIONS for mode in MODES))
-
-_claim = partial(claim, needs=_USED)
+_claim = partial(claim, needs=carried("3g", *at.every(MODES, _DIRECTIONS)))
 
 CLAIMS = (
     _claim(
@@ -132,18 +116,11 @@ CLAIMS = (
 
 def notes(results: Results) -> Sequence[str]:
     """Why the pauses differ."""
-
-    def pause(mode: str, event: str) -> str:
-        return PAUSE.text(results, at(mode, event))
-
-    def goodput(mode: str) -> str:
-        return GOODPUT.text(results, at(mode, OFF))
-
+    pause, goodput = (metric.texts(results, partial(at, event=OFF)) for metric in (PAUSE, GOODPUT))
     return [
         "In full and backup mode, both subflows are open, and the client's REMOVE_ADDR over 3G "
-        f"tells the server to move. The longest pauses are {pause(FULL, OFF)} and "
-        f"{pause(BACKUP, OFF)}. In single-path mode, a handshake over 3G comes first: "
-        f"{pause(SINGLE, OFF)}.",
+        f"tells the server to move. The longest pauses are {pause(FULL)} and {pause(BACKUP)}. In "
+        f"single-path mode, a handshake over 3G comes first: {pause(SINGLE)}.",
         "In full mode, 3G's share of the data waits in a queue of 2 s and fills the receive "
         f"window, while WiFi idles: {goodput(FULL)}, and {goodput(BACKUP)} in backup mode. The "
         f"mechanisms of NSDI'12 against a full receive window give {goodput(FULL_M12)}.",
@@ -151,11 +128,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="cellnet12-handover",
     title="Handover from WiFi to 3G and back in three modes (CellNet 2012)",
     question="A phone leaves its WiFi. How long does a connection pause if 3G is always used, open "
     "and idle, or not open at all?",
-    references=(HANDOVER, EXPERIENCE),
+    references=cited("CellNet'12", "RFC 8041"),
     parameters=parameters(f"""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s) | as in nsdi12-fig7
@@ -168,11 +144,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
-    cells=cells,
+    cells=grid(_cell, event=_DIRECTIONS, mode=STYLES),
     uncertain_parameters=WIFI_3G,
     source=Source(
-        "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.",
-        ("remedies",),
+        "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.", ("remedies",)
     ),
     claims=CLAIMS,
     panels=(

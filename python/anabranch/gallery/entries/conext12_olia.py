@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import by_seed, median, per_seed, ratio
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.measures import by_seed, in_words, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
-from anabranch.gallery.shared.connections import tcp
+from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+from anabranch.scenarios.scenario import NetworkPath
 
 UNCOUPLED, LIA, OLIA, BALIA = "uncoupled NewReno", "LIA", "OLIA", "BALIA"
 STYLES = {
@@ -40,49 +41,32 @@ RATE_MBPS = 2.0
 _GOODPUT_MBPS = RATE_MBPS * 1448 / 1500
 MULTIPATH, TCP = "multipath", "tcp"
 
-KHALILI = (
-    "R. Khalili, N. Gast, M. Popovic, U. Upadhyay, J.-Y. Le Boudec: MPTCP is not Pareto-Optimal: "
-    "Performance Issues and a Possible Solution. CoNEXT 2012."
-)
-
 at = Factors("curve", "ratio")
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """Every congestion control with either number of users."""
-    return [_cell(tier, curve, ratio) for ratio in RATIOS for curve in STYLES]
 
 
 def _link(name: str, mbps: float, delay: str) -> NetworkPath:
     """A link with a RED queue for a round-trip time of 42 ms."""
     queue = red(mbps * 1e6 * 0.042 / 12_000)
-    return NetworkPath(
-        name=name, rate=f"{mbps:g}Mbit/s", delay=delay, limit="1000packets", queue=queue
-    )
-
-
-def _access(name: str) -> NetworkPath:
-    return NetworkPath(name=name, rate="1Gbit/s", delay="1ms", limit="infinite", via="shared")
+    return network_path(name, f"{mbps:g}Mbit/s", delay, "1000packets", queue=queue)
 
 
 def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
     many, few = RATIOS[ratio]
     paths = [_link("shared", RATE_MBPS * few, "20ms")]
     for user in range(many):
-        paths += [_link(f"own{user}", RATE_MBPS, "21ms"), _access(f"also{user}")]
-    paths += [_access(f"only{user}") for user in range(few)]
+        own, also = f"own{user}", f"also{user}"
+        paths += [_link(own, RATE_MBPS, "21ms"), access(also, "shared", "1ms")]
+    paths += [access(f"only{user}", "shared", "1ms") for user in range(few)]
     connections = [
-        Connection(
-            name=f"{MULTIPATH}{user}",
-            paths=(f"own{user}", f"also{user}"),
-            congestion_control=CONTROL[curve],
-            workload=Bulk(),
-        )
+        flow((f"own{user}", f"also{user}"), name=f"{MULTIPATH}{user}", control=CONTROL[curve])
         for user in range(many)
     ]
-    connections += [tcp(f"{TCP}{user}", f"only{user}") for user in range(few)]
+    connections += [flow((f"only{user}",), name=f"{TCP}{user}") for user in range(few)]
     name = f"{curve}, {many} multipath users and {few} of TCP"
     return tier.cell(at(curve, ratio), paths, connections, name=name, sample_interval="5s")
+
+
+cells = grid(_cell, ratio=RATIOS, curve=STYLES)
 
 
 @by_seed
@@ -169,12 +153,17 @@ def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[P
     return Panel(f"{title}TCP users", tcp, draw(TCP)), Panel(words, multipath, draw(MULTIPATH))
 
 
+def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
+    """The mean goodput of TCP users next to each curve, in words."""
+    return in_words(results, curves, lambda curve: median(goodput(TCP, curve, users)))
+
+
 def notes(results: Results) -> Sequence[str]:
     """Goodput of the TCP users next to each algorithm."""
-    words = []
-    for users in RATIOS:
-        each = (f"{curve} {median(goodput(TCP, curve, users))(results).text()}" for curve in STYLES)
-        words.append(f"next to {users} multipath users: {', '.join(each)} Mbit/s")
+    words = (
+        f"next to {users} multipath users: {of_tcp_users(results, users, STYLES)} Mbit/s"
+        for users in RATIOS
+    )
     return [
         f"Mean goodput of TCP users {'; '.join(words)}.",
         "A multipath user gains nothing from the shared link except at the expense of the others. "
@@ -184,11 +173,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="conext12-olia",
     title="Opportunistic linked increases (OLIA) next to TCP users (CoNEXT 2012, scenario C)",
     question="Multipath users with a link of their own also use a link that TCP users depend on. "
     "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
-    references=(KHALILI,),
+    references=cited("CoNEXT'12"),
     parameters=parameters("""
         topology | scenario C: private links, and one link shared by all | CoNEXT'12
         users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers: this project
@@ -203,8 +191,7 @@ ENTRY = Entry(
     cells=cells,
     uncertain_parameters={**LINKS, **START},
     source=Source(
-        "CoNEXT 2012 ran OLIA in the original kernel of its time.",
-        ("congestion_control",),
+        "CoNEXT 2012 ran OLIA in the original kernel of its time.", ("congestion_control",)
     ),
     claims=CLAIMS,
     headline="E10.olia-leaves-more",

@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier
+from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import two_path_design
-from anabranch.gallery.shared.connections import one_or_both
-from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
+from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used, gain
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import M12, PAASCH
+from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import GREEN, RED, SKY, Style
-from anabranch.results.claims import Measure
 from anabranch.results.estimates import Estimate, estimate
 from anabranch.results.folder import Results
 from anabranch.sweeps import design
@@ -32,7 +31,7 @@ STYLES = {
     OLD: Style(SKY, (0, (1, 1)), "x"),
     NEW: Style(GREEN, "-", "^"),
 }
-_FORM = {
+_FORMS = {
     OLD: "nsdi12",
     NEW: "conext13",
     SSTHRESH: "nsdi12_ssthresh",
@@ -42,33 +41,11 @@ _FORM = {
 }
 PARTS = (SSTHRESH, RTT, PAUSE)
 """The form of 2012 with one part of that of 2013."""
+_SETTINGS: dict[str, dict[str, Any]] = {REGULAR: {}} | {
+    curve: {"remedies": {**M12, "penalisation": form}} for curve, form in _FORMS.items()
+}
 BUFFER = {LOW: "16MB", HIGH: "4MB"}
 COUNTS = {"quick": 24, "full": 200}
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """Every setting with every curve and both baselines; parts of the forms at high BDP only."""
-    further = {LOW: (), HIGH: (*PARTS, KERNEL)}
-    return [
-        _cell(tier, environment, point, curve)
-        for environment in two_path_design.ENVIRONMENTS
-        for point in two_path_design.points(environment, COUNTS[tier.name])
-        for curve in (*STYLES, *two_path_design.BASELINES, *further[environment])
-    ]
-
-
-def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
-    connection = one_or_both(
-        two_path_design.BASELINES.get(curve),
-        buffers=BUFFER[environment],
-        remedies={**M12, "penalisation": _FORM[curve]} if curve in _FORM else None,
-    )
-    return two_path_design.cell(tier, point, curve, connection)
-
-
-def _more_benefit(more: str, less: str) -> Measure:
-    """The mean difference of the benefit over high-BDP settings, with an interval over settings."""
-    return mean(derived(np.subtract, benefits(more, HIGH), benefits(less, HIGH)), of="settings")
 
 
 def _evenness(results: Results) -> Estimate:
@@ -102,7 +79,7 @@ CLAIMS = (
         "CoNEXT'13",
         Quantity(
             "mean benefit(2012, ssthresh of 2013) − mean benefit(2012), high-BDP",
-            _more_benefit(SSTHRESH, OLD),
+            gain(SSTHRESH, OLD),
         ),
         needs=both_used(OLD, SSTHRESH),
     ),
@@ -111,7 +88,7 @@ CLAIMS = (
         "At high bandwidth-delay products, opportunistic retransmission and the corrected "
         "penalisation do not reduce the benefit.",
         "CoNEXT'13",
-        Quantity("mean benefit(2013) − mean benefit(none), high-BDP", _more_benefit(NEW, REGULAR)),
+        Quantity("mean benefit(2013) − mean benefit(none), high-BDP", gain(NEW, REGULAR)),
         needs=both_used(REGULAR, NEW),
     ),
     claim(
@@ -142,7 +119,7 @@ CLAIMS = (
         "Penalisation as in Multipath TCP 0.88, which keeps ssthresh only before the "
         "first loss, aggregates as much as that of 2013.",
         "this project: CSWS'14 and Grinnemo used MPTCP 0.88",
-        Quantity("mean benefit(0.88) − mean benefit(2013), high-BDP", _more_benefit(KERNEL, NEW)),
+        Quantity("mean benefit(0.88) − mean benefit(2013), high-BDP", gain(KERNEL, NEW)),
         needs=both_used(NEW, KERNEL),
     ),
 )
@@ -150,18 +127,14 @@ CLAIMS = (
 
 def notes(results: Results) -> Sequence[str]:
     """Medians of the benefit, and the source of the ranges."""
-    words = []
-    for environment in two_path_design.ENVIRONMENTS:
-        medians = (
-            f"{curve} {np.median(benefits(curve, environment)(results)):.2f}" for curve in STYLES
-        )
-        words.append(f"{environment}: median benefit {', '.join(medians)}.")
     parts = (
-        f"{curve.removeprefix('2012, ')} {_more_benefit(curve, OLD)(results).text()}"
+        f"{curve.removeprefix('2012, ')} {gain(curve, OLD)(results).text()}"
         for curve in (*PARTS, NEW)
     )
     return [
-        " ".join(words),
+        two_path_design.benefits_in_words(
+            results, STYLES, lambda values: f"{np.median(values):.2f}"
+        ),
         "Difference of the mean benefit from that of the form of 2012, high-BDP: "
         f"{'; '.join(parts)}.",
         "We do not know all capacities in the papers' tables. The ranges here are those that "
@@ -171,11 +144,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="conext13-design",
     title="Original and corrected penalisation over a design of two paths (CoNEXT 2013)",
     question="Over hundreds of pairs of paths, how much of both paths does Multipath TCP use? Does "
     "the corrected form of penalisation help?",
-    references=(PAASCH,),
+    references=cited("CoNEXT'13"),
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13
@@ -186,11 +158,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
-    cells=cells,
+    cells=two_path_design.bulk_cells(COUNTS, BUFFER, _SETTINGS, only_high=(*PARTS, KERNEL)),
     not_varied_because=A_DESIGN,
     source=Source(
-        "CoNEXT 2013 ran the original kernel on Mininet. It is not known "
-        "whether netem had the fault in its version of Linux.",
+        f"CoNEXT 2013 ran the original kernel on Mininet. {two_path_design.NETEM_UNKNOWN}",
         ("remedies",),
         ON_MININET,
     ),

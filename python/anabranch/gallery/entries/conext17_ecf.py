@@ -10,17 +10,19 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, waiting_ms
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse
+from anabranch.scenarios.scenario import RequestResponse
 from anabranch.words import listed
 
 DEFAULT, BLEST, ECF = "lowest RTT", "BLEST", "ECF"
@@ -32,14 +34,6 @@ STYLES = {
     OTIAS: Style(ORANGE, (0, (2, 1)), "D"),
     STTF: Style(PURPLE, (0, (1, 1)), "x"),
     DAPS: Style(SKY, (0, (6, 1.5, 1, 1.5)), "v"),
-}
-_SCHEDULER = {
-    DEFAULT: "min_rtt",
-    BLEST: "blest",
-    ECF: "ecf",
-    OTIAS: "otias",
-    STTF: "sttf",
-    DAPS: "daps",
 }
 
 STREAM, DOWNLOAD = "stream", "download"
@@ -54,39 +48,29 @@ _QUEUE = "30packets"
 DOWNLOADS = ("1 + 10", "10 + 1")
 SIZES_KIB = (64, 128, 256, 512, 1024, 2048)
 
-LIM = (
-    "Y. Lim, E. M. Nahum, D. Towsley, R. J. Gibbens: ECF: An MPTCP Path Scheduler to Manage "
-    "Heterogeneous Paths. CoNEXT 2017."
-)
-
-
 at = Factors("curve", "workload", "rates", "amount")
 """The factors of a cell; `amount` is the video's rate in Mbit/s or the download in KiB."""
 
-
-def cells(tier: Tier) -> list[Cell]:
-    """Every scheduler: video over unequal and equal paths, and downloads over unequal paths."""
-    settings = [
-        *((STREAM, UNEQUAL, rate) for rate in VIDEO_MBPS),
-        *((STREAM, rates, rate) for rates, rate in SYMMETRIC.items()),
-        *((DOWNLOAD, rates, float(size)) for rates in DOWNLOADS for size in SIZES_KIB),
-    ]
-    return [_cell(tier, curve, *setting) for setting in settings for curve in STYLES]
+SETTINGS = (
+    *((STREAM, UNEQUAL, rate) for rate in VIDEO_MBPS),
+    *((STREAM, rates, rate) for rates, rate in SYMMETRIC.items()),
+    *((DOWNLOAD, rates, float(size)) for rates in DOWNLOADS for size in SIZES_KIB),
+)
+"""Video over unequal and equal paths, and downloads over unequal paths."""
 
 
-def _cell(tier: Tier, curve: str, workload: str, rates: str, amount: float) -> Cell:
+def _cell(tier: Tier, setting: tuple[str, str, float], curve: str) -> Cell:
+    workload, rates, amount = setting
     wifi, lte = rates.split(" + ")
-    connection = Connection(
-        name="main",
-        scheduler=_SCHEDULER[curve],
-        congestion_control="lia",
+    connection = flow(
+        scheduler="min_rtt" if curve == DEFAULT else curve.lower(),
         remedies=M12,
         nagle=False,
-        workload=_video(amount) if workload == STREAM else _file(amount),
+        workload=_requests(workload, amount),
     )
     paths = (
-        NetworkPath(name="wifi", rate=f"{wifi}Mbit/s", delay="10ms", limit=_QUEUE, jitter="1ms"),
-        NetworkPath(name="lte", rate=f"{lte}Mbit/s", delay="47ms", limit=_QUEUE, jitter="5ms"),
+        network_path("wifi", f"{wifi}Mbit/s", "10ms", _QUEUE, jitter="1ms"),
+        network_path("lte", f"{lte}Mbit/s", "47ms", _QUEUE, jitter="5ms"),
     )
     return tier.cell(
         at(curve, workload, rates, amount),
@@ -102,17 +86,15 @@ def _bytes(mbps: float) -> int:
     return round(mbps * 1e6 * CHUNK_S / 8)
 
 
-def _video(mbps: float) -> RequestResponse:
-    return RequestResponse(
-        request_size="400B", response_size=f"{_bytes(mbps)}B", interval=f"{CHUNK_S}s"
-    )
+def _requests(workload: str, amount: float) -> RequestResponse:
+    """Chunks of video, or one download."""
+    if workload == STREAM:
+        size = f"{_bytes(amount)}B"
+        return RequestResponse(request_size="400B", response_size=size, interval=f"{CHUNK_S}s")
+    return RequestResponse(request_size="400B", response_size=f"{amount:g}KiB", count=1)
 
 
-def _file(kib: float) -> RequestResponse:
-    return RequestResponse(request_size="400B", response_size=f"{kib:g}KiB", count=1)
-
-
-def throughput_mbps(curve: str, rates: str = UNEQUAL, mbps: float = JUDGED_MBPS) -> Values:
+def throughput_mbps(curve: str, mbps: float = JUDGED_MBPS, rates: str = UNEQUAL) -> Values:
     """Size of a chunk over the mean time to fetch a chunk, for each seed."""
     times = MEAN.values(at(curve, STREAM, rates, mbps))
     return derived(lambda ms: _bytes(mbps) * 8e-3 / ms, times)
@@ -206,8 +188,11 @@ CLAIMS = (
         "CoNEXT'17; threshold: this project",
         for_each(
             _SYMMETRIC,
-            SYMMETRIC.items(),
-            lambda *case: distance(throughput_mbps(ECF, *case), throughput_mbps(DEFAULT, *case)),
+            SYMMETRIC,
+            lambda rates: distance(
+                throughput_mbps(ECF, SYMMETRIC[rates], rates),
+                throughput_mbps(DEFAULT, SYMMETRIC[rates], rates),
+            ),
             _SYMMETRIC.format(", ".join(SYMMETRIC)),
         ),
         needs=_both_used(STREAM),
@@ -265,8 +250,8 @@ def notes(results: Results) -> Sequence[str]:
         return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)
 
     def gain(mbps: float) -> float:
-        ecf, default = (throughput_mbps(each, UNEQUAL, mbps) for each in (ECF, DEFAULT))
-        return ratio(ecf, default)(results).value
+        gained = ratio(throughput_mbps(ECF, mbps), throughput_mbps(DEFAULT, mbps))
+        return gained(results).value
 
     def restarts(curve: str) -> str:
         return over_rates(lambda mbps: float(np.median(_restarts(curve, mbps)(results))), ".0f")
@@ -306,9 +291,7 @@ def notes(results: Results) -> Sequence[str]:
 
 
 def _srtts(results: Results) -> str:
-    samples = results.samples.filter(
-        (pl.col("curve") == DEFAULT) & (pl.col("workload") == STREAM) & (pl.col("srtt_ns") > 0)
-    )
+    samples = results.rows("samples", curve=DEFAULT, workload=STREAM).filter(pl.col("srtt_ns") > 0)
     means = samples.group_by("rates", "path_name").agg(pl.col("srtt_ns").mean() / 1e6)
     found = {(rates, path): srtt for rates, path, srtt in means.iter_rows()}
     return "; ".join(
@@ -318,11 +301,10 @@ def _srtts(results: Results) -> str:
 
 
 ENTRY = Entry(
-    id="conext17-ecf",
     title="Earliest completion first (ECF): video and downloads over unequal paths (CoNEXT 2017)",
     question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
     "transfers finish sooner?",
-    references=(LIM,),
+    references=cited("CoNEXT'17"),
     parameters=parameters("""
         rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
         round-trip times without queue | WiFi <path.wifi.rtt> ± <path.wifi.jitter>, LTE
@@ -343,7 +325,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
-    cells=cells,
+    cells=grid(_cell, setting=SETTINGS, curve=STYLES),
     uncertain_parameters=LINKS,
     source=Source(
         "CoNEXT 2017 ran version 0.89 of the original kernel over links shaped by tc.",
@@ -355,10 +337,7 @@ ENTRY = Entry(
         Panel(
             "Chunks of video, 0.3 + 8.6 Mbit/s",
             "Size of a chunk over the mean time to fetch a chunk.",
-            _over_video_rate(
-                lambda curve, mbps: throughput_mbps(curve, UNEQUAL, mbps),
-                "throughput of chunks (Mbit/s)",
-            ),
+            _over_video_rate(throughput_mbps, "throughput of chunks (Mbit/s)"),
         ),
         Panel(
             "Windows lost to idle times, 0.3 + 8.6 Mbit/s",

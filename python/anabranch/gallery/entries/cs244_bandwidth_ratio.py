@@ -15,10 +15,10 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
-from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
@@ -134,7 +134,7 @@ def _effect_ratio(setting: str) -> Measure:
 
 
 def _used(setting: str, curves: Iterable[str], rates: Iterable[int]) -> Needs:
-    return wifi_3g.used(*(at(curve, rate, setting) for curve, rate in product(curves, rates)))
+    return wifi_3g.used(*at.every(curves, rates, setting))
 
 
 _BOTH = (MPTCP, MPTCP_M12)
@@ -142,9 +142,32 @@ _BOTH = (MPTCP, MPTCP_M12)
 
 def _claims(tag: str) -> list[Claim]:
     setting = SETTINGS[tag]
+    with_wifi = {rate: f"With WiFi at {rate} Mbit/s and {setting.words}" for rate in RATES_MBPS}
     return [
-        *(_like_wifi(tag, setting, rate) for rate in RATES_MBPS),
-        *(_regular_slower(tag, setting, rate) for rate in RATES_MBPS),
+        *(
+            claim(
+                f"E1s.1-like-wifi-{rate}-{tag}",
+                f"{words}, MPTCP with both mechanisms is about as fast as TCP over WiFi.",
+                setting.source,
+                Quantity("mean(M1,2) / mean(TCP WiFi)", _means(MPTCP_M12, TCP_WIFI, rate, tag)),
+                needs=_used(tag, (MPTCP_M12,), (rate,)),
+                bounds="E1s.1-like-wifi",
+            )
+            for rate, words in with_wifi.items()
+        ),
+        *(
+            claim(
+                f"E1s.2-regular-slower-{rate}-{tag}",
+                f"{words}, MPTCP is slower without the mechanisms than with both, and than TCP "
+                "over WiFi.",
+                setting.source,
+                Quantity("mean(regular) / mean(M1,2)", _means(MPTCP, MPTCP_M12, rate, tag)),
+                Quantity("mean(regular) / mean(TCP WiFi)", _means(MPTCP, TCP_WIFI, rate, tag)),
+                needs=_used(tag, _BOTH, (rate,)),
+                bounds="E1s.2-regular-slower",
+            )
+            for rate, words in with_wifi.items()
+        ),
         claim(
             f"E1s.3-heavier-tail-{tag}",
             f"With {setting.words}, the tail of MPTCP with both mechanisms grows with WiFi's rate.",
@@ -185,36 +208,11 @@ def _claims(tag: str) -> list[Claim]:
     ]
 
 
-def _like_wifi(tag: str, setting: Setting, rate: int) -> Claim:
-    return claim(
-        f"E1s.1-like-wifi-{rate}-{tag}",
-        f"With WiFi at {rate} Mbit/s and {setting.words}, MPTCP with both mechanisms is about as "
-        "fast as TCP over WiFi.",
-        setting.source,
-        Quantity("mean(M1,2) / mean(TCP WiFi)", _means(MPTCP_M12, TCP_WIFI, rate, tag)),
-        needs=_used(tag, (MPTCP_M12,), (rate,)),
-        bounds="E1s.1-like-wifi",
-    )
-
-
-def _regular_slower(tag: str, setting: Setting, rate: int) -> Claim:
-    return claim(
-        f"E1s.2-regular-slower-{rate}-{tag}",
-        f"With WiFi at {rate} Mbit/s and {setting.words}, MPTCP is slower without the mechanisms "
-        "than with both, and than TCP over WiFi.",
-        setting.source,
-        Quantity("mean(regular) / mean(M1,2)", _means(MPTCP, MPTCP_M12, rate, tag)),
-        Quantity("mean(regular) / mean(TCP WiFi)", _means(MPTCP, TCP_WIFI, rate, tag)),
-        needs=_used(tag, _BOTH, (rate,)),
-        bounds="E1s.2-regular-slower",
-    )
-
-
-def _mean_over_rate(setting: str) -> panels.Draw:
+def _mean_over_rate(setting: str, words: str, caption: str) -> Panel:
     curves = panels.curves(wifi_3g.STYLES, *_curves(setting), setting=setting)
-    return panels.over(
-        "wifi_mbps", MEAN_OF_BLOCK, curves, "WiFi rate (Mbit/s)", ticks=RATES_MBPS, log=True
-    )
+    x = "WiFi rate (Mbit/s)"
+    draw = panels.over("wifi_mbps", MEAN_OF_BLOCK, curves, x, ticks=RATES_MBPS, log=True)
+    return Panel(f"Mean delay, {words}", caption, draw)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -254,11 +252,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="cs244-bandwidth-ratio",
     title="Delay of 8 KiB blocks when WiFi is 4 to 32 times as fast as 3G (CS244 2015)",
     question="How do the delays of NSDI 2012's Figure 7 change when WiFi becomes faster and 3G "
     "does not? Are opportunistic retransmission (M1) and penalisation (M2) still enough?",
-    references=(wifi_3g.CHEN_HAN, wifi_3g.RAICIU, wifi_3g.PAASCH),
+    references=cited("CS244'15", "NSDI'12", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi.rate>, <path.wifi.rtt> RTT | CS244'15
         queue of WiFi | <path.wifi.limit in *_54p> | CS244'15 for 8 Mbit/s; kept for all rates: this
@@ -278,12 +275,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
-    source=Source(
-        "CS244'15 ran the original kernel of May 2014 (Linux 3.14) on Mininet. It does not "
-        "state where delays were applied, so netem's fault is inferred.",
-        ("remedies",),
-        ON_MININET,
-    ),
+    source=wifi_3g.cs244_system("CS244'15"),
     claims=tuple(claim for setting in SETTINGS for claim in _claims(setting)),
     panels=(
         *(
@@ -298,20 +290,14 @@ ENTRY = Entry(
             )
             for rate in RATES_MBPS
         ),
-        Panel(
-            "Mean delay, queue 54 packets",
+        _mean_over_rate(
+            "54p",
+            "queue 54 packets",
             "The gap between MPTCP+M1,2 and TCP over WiFi grows with WiFi's rate.",
-            _mean_over_rate("54p"),
         ),
-        Panel(
-            "Mean delay, queue 80 ms",
-            "Where the curves meet, 3G carries nothing.",
-            _mean_over_rate("80ms"),
-        ),
-        Panel(
-            "Mean delay, 32 KiB requested from Linux",
-            "The receive window also limits TCP over WiFi.",
-            _mean_over_rate("32KiB"),
+        _mean_over_rate("80ms", "queue 80 ms", "Where the curves meet, 3G carries nothing."),
+        _mean_over_rate(
+            "32KiB", "32 KiB requested from Linux", "The receive window also limits TCP over WiFi."
         ),
     ),
     overview=Overview(

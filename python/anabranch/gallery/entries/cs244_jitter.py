@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import estimate
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.connections import network_path
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
-from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim, Measure
+from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
-from anabranch.scenarios.scenario import Blocks, NetworkPath
+from anabranch.scenarios.scenario import Blocks
 
 JITTERS_MS = (100, 150, 200, 250)
 RECEIVE_KIB = (30, 60, 200)
@@ -33,37 +32,16 @@ MODELS: tuple[JitterOrder, ...] = ("fifo", "reordering")
 WORDS = {"fifo": "order kept", "reordering": "reordering"}
 _JITTER_WORDS = {"fifo": "jitter that keeps the order", "reordering": "reordering jitter"}
 
-WIFI = NetworkPath(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
+WIFI = network_path("wifi", "30Mbit/s", "6ms", "1000packets", loss="0.75%")
+THREE_G = network_path("3g", "3Mbit/s", "31ms", "1000packets", loss="0.1%")
 
 at = Factors("curve", "receive_kib", "jitter_ms", "jitter_model")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Both forms of MPTCP in every combination, and TCP over WiFi, which has no jitter."""
-    multipath = [
-        _cell(tier, curve, kib, jitter, model)
-        for model in MODELS
-        for kib in RECEIVE_KIB
-        for jitter in JITTERS_MS
-        for curve in (MPTCP, MPTCP_M12)
-    ]
-    wifi = [_cell(tier, wifi_3g.TCP_WIFI, kib, 0, MODELS[0]) for kib in RECEIVE_KIB]
-    return wifi + multipath
-
-
 def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> Cell:
-    three_g = NetworkPath(
-        name="3g",
-        rate="3Mbit/s",
-        delay="31ms",
-        limit="1000packets",
-        loss="0.1%",
-        jitter=f"{jitter}ms",
-        jitter_model=model,
-    )
     return tier.cell(
         at(curve, kib, jitter, model),
-        (WIFI, three_g),
+        (WIFI, replace(THREE_G, jitter=f"{jitter}ms", jitter_model=model)),
         wifi_3g.connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),
         words=(curve, f"{kib}kib", f"{jitter}ms", model),
         name=f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
@@ -73,23 +51,17 @@ def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> 
 
 def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:
     """The cells with the smallest and with the largest jitter."""
-    return [at(curve, kib, jitter, model) for jitter in (JITTERS_MS[0], JITTERS_MS[-1])]
+    return at.every(curve, kib, (JITTERS_MS[0], JITTERS_MS[-1]), model)
 
 
-def _quantity(
-    words: str, measure: Measure, mean: str, ends: Sequence[dict[str, Factor]], then: str
-) -> Quantity:
-    """A comparison of the means at both ends of the jitter, which the report states."""
+def _both_ends(mean: str, ends: Sequence[dict[str, Factor]], then: str) -> Callable[[Results], str]:
+    """A comparison of the means at both ends of the jitter in words."""
 
     def describe(results: Results) -> str:
         first, last = (MEAN.text(results, each) for each in ends)
         return f"{mean}: {first} at 100 ms of jitter, {last} at 250 ms; {then}"
 
-    return Quantity(words, measure, describe=describe)
-
-
-def _change(first: Any, last: Any, axis: int) -> Any:
-    return np.abs(np.median(last, axis=axis) / np.median(first, axis=axis) - 1) * 100
+    return describe
 
 
 def _claims(kib: int, model: str) -> list[Claim]:
@@ -103,12 +75,10 @@ def _claims(kib: int, model: str) -> list[Claim]:
             f"E1j.1-regular-moves-{kib}KiB-{model}",
             f"More jitter on 3G increases MPTCP's delay ({where}).",
             source,
-            _quantity(
+            Quantity(
                 "mean(regular), jitter of 250 ms / of 100 ms",
                 MEAN.ratio(regular[1], regular[0]),
-                "mean(regular)",
-                regular,
-                "ratio",
+                describe=_both_ends("mean(regular)", regular, "ratio"),
             ),
             needs=wifi_3g.used(*regular),
             bounds="E1j.1-regular-moves",
@@ -117,12 +87,10 @@ def _claims(kib: int, model: str) -> list[Claim]:
             f"E1j.2-m12-stays-{kib}KiB-{model}",
             f"With both mechanisms, jitter on 3G hardly changes the delay ({where}).",
             source,
-            _quantity(
+            Quantity(
                 "change of mean(M1,2) from 100 to 250 ms of jitter",
-                estimate(_change, *(MEAN.values(each) for each in remedied)),
-                "mean(M1,2)",
-                remedied,
-                "change",
+                MEAN.distance(remedied[1], remedied[0]),
+                describe=_both_ends("mean(M1,2)", remedied, "change"),
             ),
             needs=wifi_3g.used(*remedied),
             bounds="E1j.2-m12-stays",
@@ -211,11 +179,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="cs244-jitter",
     title="Delay of 8 KiB blocks as 3G's jitter grows (CS244 2014)",
     question="How does jitter on 3G change the delay of blocks that Multipath TCP sends over WiFi "
     "and 3G, with and without opportunistic retransmission (M1) and penalisation (M2)?",
-    references=(wifi_3g.CULLEN_BARBER, wifi_3g.RAICIU),
+    references=cited("CS244'14", "NSDI'12"),
     parameters=parameters("""
         WiFi | <path.wifi> | CS244'14
         3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit>, <path.3g.loss> loss | CS244'14
@@ -232,14 +199,12 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
-    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
-    source=Source(
-        "CS244'14 ran the original kernel of May 2014 (Linux 3.14) on Mininet. It does not "
-        "state where delays were applied, so netem's fault is inferred.",
-        ("remedies",),
-        ON_MININET,
+    cells=joined(
+        grid(_cell, kib=RECEIVE_KIB, jitter=(0,), model=MODELS[:1], curve=(wifi_3g.TCP_WIFI,)),
+        grid(_cell, model=MODELS, kib=RECEIVE_KIB, jitter=JITTERS_MS, curve=(MPTCP, MPTCP_M12)),
     ),
+    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
+    source=wifi_3g.cs244_system("CS244'14"),
     claims=tuple(
         claim for kib in JUDGED_KIB for model in MODELS[::-1] for claim in _claims(kib, model)
     ),

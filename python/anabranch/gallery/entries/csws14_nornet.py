@@ -6,30 +6,21 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
-import numpy as np
-
 from anabranch.gallery import panels
-from anabranch.gallery.claims import all_of, carried, claim, for_each
-from anabranch.gallery.entries.csws14_schedulers_bulk import (
-    BM,
-    CSWS,
-    LOW_RTT,
-    RP,
-    RR,
-    SETTINGS,
-    STYLES,
-)
-from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS
-from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import Values, median, ratio
+from anabranch.gallery.claims import all_of, claim, for_each
+from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
+from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.measures import Values, in_words, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import Panel
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection
+from anabranch.scenarios.scenario import Bulk
 
 BOUNDED, UNBOUNDED = "2 MB", "16 MB"
 _SIZE = {BOUNDED: "2MB", UNBOUNDED: "16MB"}
@@ -38,25 +29,8 @@ WITH_WLAN = tuple(pair for pair in PAIRS if "WLAN" in pair)
 at = Factors("curve", "pair", "buffers")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every scheduler over WLAN and either provider, with both sizes of buffers."""
-    return [
-        _cell(tier, curve, pair, buffers)
-        for buffers in _SIZE
-        for pair in WITH_WLAN
-        for curve in STYLES
-    ]
-
-
 def _cell(tier: Tier, curve: str, pair: str, buffers: str) -> Cell:
-    connection = Connection(
-        name="main",
-        congestion_control="olia",
-        send_buffer=_SIZE[buffers],
-        receive_buffer=_SIZE[buffers],
-        workload=Bulk(size="16MiB"),
-        **SETTINGS[curve],
-    )
+    connection = flow(buffers=_SIZE[buffers], workload=Bulk(size="16MiB"), **SETTINGS[curve])
     words, name = (curve, pair, _SIZE[buffers]), f"{curve}, {pair}, {buffers}"
     return tier.cell(at(curve, pair, buffers), PAIRS[pair], connection, words=words, name=name)
 
@@ -66,18 +40,10 @@ def buffering_ms(curve: str, pair: str) -> Values:
     return waiting_ms(at(curve, pair, UNBOUNDED), TRANSFER)
 
 
-_BOTH_USED = all_of(
-    *(
-        carried(
-            [path.name for path in PAIRS[pair]],
-            *(at(curve, pair, buffers) for curve in STYLES for buffers in _SIZE),
-            of=np.median,
-        )
-        for pair in WITH_WLAN
-    )
-)
 _SOURCE = "CSWS'14, NorNet; slides of Alay et al."
-_claim = partial(claim, needs=_BOTH_USED)
+_claim = partial(
+    claim, needs=all_of(*(both_used(pair, at.every(STYLES, pair, _SIZE)) for pair in WITH_WLAN))
+)
 
 CLAIMS = (
     _claim(
@@ -127,14 +93,13 @@ CLAIMS = (
 
 def notes(results: Results) -> Sequence[str]:
     """The buffering delays."""
-    words = []
-    for pair in WITH_WLAN:
-        delays = (
-            f"{curve} {median(buffering_ms(curve, pair))(results).text('ms')}" for curve in STYLES
-        )
-        words.append(f"{pair}: {', '.join(delays)}")
+
+    def delays(pair: str) -> str:
+        found = in_words(results, STYLES, lambda curve: median(buffering_ms(curve, pair)), "ms")
+        return f"{pair}: {found}"
+
     return [
-        f"Buffering delay with buffers of {UNBOUNDED} — {'; '.join(words)}.",
+        f"Buffering delay with buffers of {UNBOUNDED} — {'; '.join(map(delays, WITH_WLAN))}.",
         "The measurements of CSWS'14 used a public WLAN with about 100 users and a real cellular "
         "network over three weeks. The links here are those of ferlin14-bufferbloat.",
         "MPT-BM has no threshold θ here, as in csws14-schedulers-bulk, so it also caps WLAN.",
@@ -144,11 +109,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="csws14-nornet",
     title="Four schedulers over WLAN and cellular paths (CSWS 2014, NorNet)",
     question="Over WLAN and a bufferbloated cellular path, which scheduler has the best goodput "
     "if buffers are bounded, and the least buffering delay if they are not?",
-    references=(CSWS, ALAY_SLIDES),
+    references=cited("CSWS'14", "slides of Alay et al."),
     parameters=parameters("""
         paths | WLAN next to 3G1 and next to 3G2, as in ferlin14-bufferbloat
         transfer | <connection.*.size>, download | CSWS'14: 16 MB
@@ -159,7 +123,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
-    cells=cells,
+    cells=grid(_cell, buffers=_SIZE, pair=WITH_WLAN, curve=STYLES),
     uncertain_parameters=LINKS,
     source=Source(
         "CSWS 2014 ran version 0.88 of the original kernel over real links.",

@@ -8,30 +8,24 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entries.csws14_schedulers_bulk import (
-    BM,
-    CSWS,
-    LOW_RTT,
-    RP,
-    RR,
-    SETTINGS,
-    STYLES,
-)
+from anabranch.gallery.entries import csws14_schedulers_bulk
+from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
 from anabranch.gallery.metrics import JITTER, MEAN, P95
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Cbr, Connection, NetworkPath
+from anabranch.scenarios.scenario import Cbr
 
 RATES_KBPS = (500, 1875)
 JUDGED_KBPS = 500
@@ -41,7 +35,7 @@ ROOM = 1.5
 """The sum of a setting's capacities is at least this multiple of the application's rate."""
 
 WIFI_3G = "WLAN + 3G"
-_WLAN = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms")
+_WLAN = network_path("one", "8Mbit/s", "10ms", "54packets", jitter="1ms")
 _RTTS_3G_MS = (75, 100, 125, 150)
 
 at = Factors("curve", "environment", "rate_kbps")
@@ -50,20 +44,12 @@ at = Factors("curve", "environment", "rate_kbps")
 
 def wifi_3g_points() -> tuple[Point, ...]:
     """WLAN next to 3G, with several round-trip times of 3G and a deep queue."""
-    return tuple(
-        Point(
-            WIFI_3G,
-            rtt,
-            (
-                _WLAN,
-                NetworkPath(
-                    name="two", rate="2Mbit/s", delay=f"{rtt / 2}ms", limit="2s", jitter="5ms"
-                ),
-            ),
-            (8.0, 2.0),
-        )
-        for rtt in _RTTS_3G_MS
-    )
+
+    def point(rtt_ms: int) -> Point:
+        three_g = network_path("two", "2Mbit/s", f"{rtt_ms / 2}ms", "2s", jitter="5ms")
+        return Point(WIFI_3G, rtt_ms, (_WLAN, three_g), (8.0, 2.0))
+
+    return tuple(map(point, _RTTS_3G_MS))
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -79,18 +65,11 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, point: Point, rate_kbps: int, curve: str) -> Cell:
-    connection = Connection(
-        name="main",
-        congestion_control="olia",
-        send_buffer="2MB",
-        receive_buffer="2MB",
-        workload=Cbr(rate=f"{rate_kbps}kbit/s", block_size=f"{BLOCK_BYTES}B"),
-        **SETTINGS[curve],
-    )
+    workload = Cbr(rate=f"{rate_kbps}kbit/s", block_size=f"{BLOCK_BYTES}B")
     return tier.cell(
         at(curve, point.environment, rate_kbps) | {"point": point.name},
         point.paths,
-        connection,
+        flow(buffers="2MB", workload=workload, **SETTINGS[curve]),
         words=(curve, point.name, str(rate_kbps)),
         name=f"{curve}, {point.name}, {rate_kbps} kbit/s",
     )
@@ -210,11 +189,10 @@ _CSWS14 = {LOW_RTT: (None, 70, None, None), RR: (None, None, 40, None)}
 
 
 def _draw_jitter(results: Results, axes: Axes) -> None:
-    width = 0.8 / len(STYLES)
     for index, (curve, style) in enumerate(STYLES.items()):
         for group, rate in enumerate(RATES_KBPS):
             values = by_setting(JITTER, at(curve, WIFI_3G, rate))(results)
-            centre = group + (index - (len(STYLES) - 1) / 2) * width
+            centre = group + (index - (len(STYLES) - 1) / 2) * 0.8 / len(STYLES)
             axes.plot(
                 [centre] * len(values), values, linestyle="none", marker=style.marker,
                 markersize=5, color=style.colour, label=curve if group == 0 else None,
@@ -244,11 +222,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="csws14-schedulers-applimited",
     title="Schedulers with an application-limited source (CSWS 2014)",
     question="How much longer than necessary do blocks take with round robin, with lowest RTT, "
     "and with each remedy, when the paths are far from full?",
-    references=(CSWS,),
+    references=cited("CSWS'14"),
     parameters=two_path_design.DESIGN_PARAMETERS[::2]
     + parameters("""
         settings | quick 40, full 200 | full: CSWS'14
@@ -265,12 +242,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
     not_varied_because=A_DESIGN,
-    source=Source(
-        "CSWS 2014 ran version 0.88 of the original kernel on Mininet. It is not known "
-        "whether netem had the fault in its version of Linux.",
-        ("scheduler", "remedies"),
-        ON_MININET,
-    ),
+    source=csws14_schedulers_bulk.SOURCE,
     claims=CLAIMS,
     panels=(
         *map(_increases_at, RATES_KBPS),

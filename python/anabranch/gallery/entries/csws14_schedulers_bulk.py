@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier
-from anabranch.gallery.measures import derived, estimate, mean, median
+from anabranch.gallery.entry import Entry, Overview, Tier
+from anabranch.gallery.measures import estimate, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import two_path_design
-from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Style
+from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 
 RR, LOW_RTT, RP, BM = "RR", "LowRTT", "LowRTT+RP", "LowRTT+BM"
@@ -29,44 +30,23 @@ STYLES = {
     BM: Style(PURPLE, (0, (6, 1.5, 1, 1.5)), "v"),
 }
 SETTINGS: dict[str, dict[str, Any]] = {
-    RR: {"scheduler": "round_robin"},
-    LOW_RTT: {},
-    RP: {"remedies": M12},
-    BM: {"remedies": {"mpt_bm": {"lambda": 3.0, "theta": "0s"}}},
+    RR: {"control": "olia", "scheduler": "round_robin"},
+    LOW_RTT: {"control": "olia"},
+    RP: {"control": "olia", "remedies": M12},
+    BM: {"control": "olia", "remedies": {"mpt_bm": {"lambda": 3.0, "theta": "0s"}}},
 }
 """RP is opportunistic retransmission and penalisation, BM bufferbloat mitigation."""
 BUFFER = {LOW: "16MB", HIGH: "2MB"}
 COUNTS = {"quick": 20, "full": 200}
-CSWS = (
-    "C. Paasch, S. Ferlin, Ö. Alay, O. Bonaventure: Experimental Evaluation of Multipath TCP "
-    "Schedulers. ACM SIGCOMM Capacity Sharing Workshop (CSWS) 2014."
-)
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """Every setting with every scheduler and both baselines."""
-    return [
-        _cell(tier, environment, point, curve)
-        for environment in two_path_design.ENVIRONMENTS
-        for point in two_path_design.points(environment, COUNTS[tier.name])
-        for curve in (*STYLES, *two_path_design.BASELINES)
-    ]
-
-
-def _cell(tier: Tier, environment: str, point: two_path_design.Point, curve: str) -> Cell:
-    connection = one_or_both(
-        two_path_design.BASELINES.get(curve),
-        control="olia",
-        buffers=BUFFER[environment],
-        **SETTINGS.get(curve, {}),
-    )
-    return two_path_design.cell(tier, point, curve, connection)
 
 
 def _raises(curve: str, base: str = LOW_RTT) -> Quantity:
-    gain = derived(np.subtract, benefits(curve, HIGH), benefits(base, HIGH))
     words = f"mean benefit({curve}) − mean benefit({base}), high-BDP"
-    return Quantity(words, mean(gain, of="settings"))
+    return Quantity(words, two_path_design.gain(curve, base))
+
+
+def _in_words(values: Sample) -> str:
+    return f"{np.median(values):.2f} (mean {np.mean(values):.2f})"
 
 
 def _difference(a: Any, b: Any, axis: int) -> Any:
@@ -128,26 +108,25 @@ CLAIMS = (
 
 def notes(results: Results) -> Sequence[str]:
     """Medians and means of the benefit of every scheduler."""
-    words = []
-    for environment in two_path_design.ENVIRONMENTS:
-        found = []
-        for curve in STYLES:
-            values = benefits(curve, environment)(results)
-            found.append(f"{curve} {np.median(values):.2f} (mean {np.mean(values):.2f})")
-        words.append(f"{environment}: median benefit {', '.join(found)}.")
     return [
-        " ".join(words),
+        two_path_design.benefits_in_words(results, STYLES, _in_words),
         "MPT-BM uses λ = 3 and no threshold θ, because CSWS'14 states none. The baseline is "
         "NewReno, the single-path form of the coupled algorithm, with the same buffers.",
     ]
 
 
+SOURCE = Source(
+    "CSWS 2014 ran version 0.88 of the original kernel on Mininet. "
+    f"{two_path_design.NETEM_UNKNOWN}",
+    ("scheduler", "remedies"),
+    ON_MININET,
+)
+
 ENTRY = Entry(
-    id="csws14-schedulers-bulk",
     title="Schedulers with bulk data over a design of two paths (CSWS 2014)",
     question="Over hundreds of settings, how much of two paths do round robin, lowest RTT, and "
     "lowest RTT with each remedy use?",
-    references=(CSWS,),
+    references=cited("CSWS'14"),
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 20 (quick) or 200 (full) per environment | full: CSWS'14
@@ -160,14 +139,9 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
-    cells=cells,
+    cells=two_path_design.bulk_cells(COUNTS, BUFFER, SETTINGS),
     not_varied_because=A_DESIGN,
-    source=Source(
-        "CSWS 2014 ran version 0.88 of the original kernel on Mininet. It is not known "
-        "whether netem had the fault in its version of Linux.",
-        ("scheduler", "remedies"),
-        ON_MININET,
-    ),
+    source=SOURCE,
     claims=CLAIMS,
     panels=two_path_design.panels_of_benefits(
         "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -11,13 +11,14 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, all_of, carried, claim, each, for_each
-from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import derived, median
-from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, VARIATION, Metric, part, srtt_p95
+from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, each, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.measures import derived, in_words, median
+from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
 from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
@@ -25,7 +26,7 @@ from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Sty
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+from anabranch.scenarios.scenario import Bulk, NetworkPath
 
 DEFAULT, BM15, BM30 = "default", "MPT-BM, λ = 1.5", "MPT-BM, λ = 3"
 STYLES = {
@@ -37,27 +38,16 @@ _LAMBDA = {BM15: 1.5, BM30: 3.0}
 EXAMPLE, EXAMPLE_PAIR = "M1,2, bounded", "3G2+WLAN"
 """The slides' example of bufferbloat: a bounded receive window, and penalisation of 3G2."""
 
-WLAN = NetworkPath(name="wlan", rate="5Mbit/s", delay="10ms", limit="80ms", jitter="1ms", loss="1%")
-THREE_G_ONE = NetworkPath(name="3g1", rate="3Mbit/s", delay="30ms", limit="2s", jitter="5ms")
-THREE_G_TWO = NetworkPath(name="3g2", rate="6Mbit/s", delay="50ms", limit="4s", jitter="5ms")
+WLAN = network_path("wlan", "5Mbit/s", "10ms", "80ms", jitter="1ms", loss="1%")
+THREE_G_ONE = network_path("3g1", "3Mbit/s", "30ms", "2s", jitter="5ms")
+THREE_G_TWO = network_path("3g2", "6Mbit/s", "50ms", "4s", jitter="5ms")
 PAIRS = {
     "3G1+WLAN": (WLAN, THREE_G_ONE),
     "3G2+WLAN": (WLAN, THREE_G_TWO),
     "3G1+3G2": (THREE_G_ONE, THREE_G_TWO),
 }
 
-FERLIN_IWQOS = (
-    "S. Ferlin, T. Dreibholz, Ö. Alay: Tackling the Challenge of Bufferbloat in Multi-Path "
-    "Transport over Heterogeneous Wireless Networks. IWQoS 2014."
-)
-
 at = Factors("curve", "pair")
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """Every pair of paths with every curve, and the example."""
-    steady = [_cell(tier, curve, pair) for pair in PAIRS for curve in STYLES]
-    return [*steady, _cell(tier, EXAMPLE, EXAMPLE_PAIR)]
 
 
 def _remedies(curve: str) -> dict[str, Any] | None:
@@ -67,9 +57,8 @@ def _remedies(curve: str) -> dict[str, Any] | None:
 
 
 def _cell(tier: Tier, curve: str, pair: str) -> Cell:
-    connection = Connection(
-        name="main",
-        congestion_control="olia",
+    connection = flow(
+        control="olia",
         send_buffer="16MiB",
         receive_buffer="512KiB" if curve == EXAMPLE else "16MiB",
         remedies=_remedies(curve),
@@ -93,6 +82,10 @@ def _compared(metric: Metric, words: str) -> tuple[Quantity, ...]:
     )
 
 
+_CAPS = ((BM15, DEFAULT, "1.5"), (BM30, DEFAULT, "3"), (BM15, BM30, "order"))
+"""A curve, another one, and the bound of the ratio of their round-trip times."""
+
+
 def _capped(pair: str, name: str) -> list[Quantity]:
     """The smoothed RTT of a cellular path of a pair, compared with other curves."""
     return [
@@ -102,11 +95,7 @@ def _capped(pair: str, name: str) -> list[Quantity]:
             key,
             f"p95 sRTT of every cellular path, {curve} / {over}",
         )
-        for curve, over, key in (
-            (BM15, DEFAULT, "1.5"),
-            (BM30, DEFAULT, "3"),
-            (BM15, BM30, "order"),
-        )
+        for curve, over, key in _CAPS
     ]
 
 
@@ -116,14 +105,12 @@ def _over_minimum(curve: str, pair: str, path: NetworkPath) -> Measure:
     return median(srtt_p95(path.name).values(at(curve, pair)), 1 / (_LAMBDA[curve] * least_ms))
 
 
-_BOTH_USED = all_of(
-    *(
-        carried([path.name for path in paths], *(at(curve, pair) for curve in STYLES), of=np.median)
-        for pair, paths in PAIRS.items()
-    )
-)
+def both_used(pair: str, cells: Iterable[Levels]) -> Needs:
+    """The precondition that both paths of a pair carried over 1 % of the bytes in each cell."""
+    return carried([path.name for path in PAIRS[pair]], *cells, of=np.median)
 
-_claim = partial(claim, needs=_BOTH_USED)
+
+_claim = partial(claim, needs=all_of(*(both_used(pair, at.every(STYLES, pair)) for pair in PAIRS)))
 
 CLAIMS = (
     _claim(
@@ -163,7 +150,7 @@ CLAIMS = (
         "E6.d-less-waiting",
         "MPT-BM reduces out-of-order data.",
         "slides: less buffer space and delay",
-        _compared(OUT_OF_ORDER, "bytes out of order"),
+        _compared(metrics.OUT_OF_ORDER, "bytes out of order"),
     ),
 )
 
@@ -235,18 +222,18 @@ def _ratios(metric: Metric, words: str) -> Panel:
 
 def notes(results: Results) -> Sequence[str]:
     """Goodput of each curve, and where the cap takes effect too late."""
-    words = []
-    for pair in PAIRS:
-        each = (f"{curve} {TRANSFER.median(at(curve, pair))(results).text()}" for curve in STYLES)
-        words.append(f"{pair}: {', '.join(each)} Mbit/s.")
+
+    def goodputs(pair: str) -> str:
+        found = in_words(results, STYLES, lambda curve: TRANSFER.median(at(curve, pair)))
+        return f"{pair}: {found} Mbit/s."
 
     def on_wlan(curve: str) -> str:
         cell = at(curve, "3G1+WLAN")
-        carried = derived(np.multiply, TRANSFER.values(cell), part("wlan").values(cell))
+        carried = derived(np.multiply, TRANSFER.values(cell), metrics.part("wlan").values(cell))
         return median(carried)(results).text("Mbit/s")
 
     return [
-        "Goodput: " + " ".join(words),
+        "Goodput: " + " ".join(map(goodputs, PAIRS)),
         "Where λ = 1.5 costs goodput, WLAN slows down: next to 3G1 it carries "
         f"{on_wlan(BM15)} instead of {on_wlan(DEFAULT)}, while 3G1 carries the same. Coupled "
         "congestion control grows a subflow by its share of the sum of windows over round-trip "
@@ -260,11 +247,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="ferlin14-bufferbloat",
     title="Bufferbloat mitigation on cellular paths (IWQoS 2014)",
     question="How does capping the round-trip times of bloated paths change delay, goodput and "
     "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
-    references=(FERLIN_IWQOS, ALAY_SLIDES),
+    references=cited("IWQoS'14", "slides of Alay et al."),
     parameters=parameters("""
         WLAN | <path.wlan>
         3G1 | <path.3g1> | this project; NorNet has real ones
@@ -279,7 +265,9 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
-    cells=cells,
+    cells=joined(
+        grid(_cell, pair=PAIRS, curve=STYLES), lambda tier: [_cell(tier, EXAMPLE, EXAMPLE_PAIR)]
+    ),
     uncertain_parameters=LINKS,
     source=Source(
         "The authors ran the original kernel, probably version 0.88, over real links.",
@@ -365,6 +353,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, OUT_OF_ORDER)),
+    overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, metrics.OUT_OF_ORDER)),
     notes=notes,
 )

@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, at_every, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.shared.connections import one_or_both
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change, NetworkPath
+from anabranch.scenarios.scenario import Blocks, Change
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)
@@ -32,39 +33,17 @@ BLACKOUT_S = 35
 """The time at which WLAN goes away, 30 s after the warm-up."""
 
 _SECOND = {
-    TWO_G: NetworkPath(name="cellular", rate="0.2Mbit/s", delay="200ms", limit="6s", jitter="5ms"),
-    THREE_G: NetworkPath(name="cellular", rate="2Mbit/s", delay="75ms", limit="2s", jitter="5ms"),
+    TWO_G: network_path("cellular", "0.2Mbit/s", "200ms", "6s", jitter="5ms"),
+    THREE_G: network_path("cellular", "2Mbit/s", "75ms", "2s", jitter="5ms"),
 }
-FERLIN_GLOBECOM = (
-    "S. Ferlin, T. Dreibholz, Ö. Alay: Multi-Path Transport over Heterogeneous Wireless Networks: "
-    "Does it Really Pay Off? Globecom 2014."
-)
-ALAY_SLIDES = (
-    "Ö. Alay, S. Ferlin-Oliveira, T. Dreibholz: Multipath Transport over Heterogeneous Networks. "
-    "Slides, Simula Research Laboratory."
-)
 
 at = Factors("curve", "second", "buffer_kib", blackout=False)
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every curve with either second path at every buffer, and the blackouts."""
-    steady = [
-        _cell(tier, curve, second, kib)
-        for second in (TWO_G, THREE_G)
-        for kib in BUFFERS_KIB
-        for curve in CURVES
-    ]
-    blackouts = [_cell(tier, curve, TWO_G, BLACKOUT_KIB, blackout=True) for curve in CURVES[1:]]
-    return steady + blackouts
-
-
 def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = False) -> Cell:
     away = (Change(at=f"{BLACKOUT_S}s", state="down"),) if blackout else ()
-    wlan = NetworkPath(
-        name="wlan", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms", changes=away
-    )
-    connection = one_or_both(
+    wlan = network_path("wlan", "8Mbit/s", "10ms", "54packets", jitter="1ms", changes=away)
+    connection = flow(
         ("wlan",) if curve == TCP_WLAN else None,
         buffers=f"{kib}KiB",
         path_manager="drepas" if curve == DREPAS else None,
@@ -101,7 +80,7 @@ def _claim(
 ) -> Claim:
     """A claim about every buffer, if the second path carried 0.1 % of the bytes of a curve."""
     second = THREE_G if "3G next to" in words else TWO_G
-    needs = carried("cellular", *(at(curve, second, kib) for kib in BUFFERS_KIB), over=0.001)
+    needs = carried("cellular", *at.every(curve, second, BUFFERS_KIB), over=0.001)
     quantities = at_every(words, BUFFERS_KIB, "KiB", measure)
     return claim(name, statement, source, quantities, needs=needs, where=where, bounds=bounds)
 
@@ -206,11 +185,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="ferlin14-drepas",
     title="Dynamic relative path scoring (DRePaS) next to 2G and 3G (Globecom 2014)",
     question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
     "keep Multipath TCP from using a path that does harm?",
-    references=(FERLIN_GLOBECOM, ALAY_SLIDES),
+    references=cited("Globecom'14", "slides of Alay et al."),
     parameters=parameters(f"""
         WLAN | <path.wlan> | this project; the paper measured real ones
         2G | <path.cellular in *_2g_*> | this project, in the range of EDGE
@@ -226,12 +204,12 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
-    uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "The authors ran the original kernel over real links.",
-        ("path_manager",),
+    cells=joined(
+        grid(_cell, second=_SECOND, kib=BUFFERS_KIB, curve=CURVES),
+        grid(_cell, second=(TWO_G,), kib=(BLACKOUT_KIB,), curve=CURVES[1:], blackout=(True,)),
     ),
+    uncertain_parameters={**LINKS, **BUFFERS},
+    source=Source("The authors ran the original kernel over real links.", ("path_manager",)),
     claims=CLAIMS,
     headline="E7.b-drepas-avoids-it",
     panels=(

@@ -10,11 +10,11 @@ from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Tier
+from anabranch.gallery.entry import Cell, Entry, Tier, grid
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import Parameter, parameters
-from anabranch.gallery.shared.connections import model_of_linux
+from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -23,7 +23,7 @@ from anabranch.reports.table import Table
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import bits_per_second
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+from anabranch.scenarios.scenario import Connection, NetworkPath
 
 TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {
@@ -49,8 +49,8 @@ class Report:
     says: str
     assumed: str
     mbps: float
-    harmed: bool
     paths: tuple[NetworkPath, ...]
+    harmed: bool = True
 
     @property
     def thread(self) -> str:
@@ -67,9 +67,7 @@ class Report:
 def _path(
     name: str, mbps: float, rtt_ms: float, limit: str, loss: str | None = None
 ) -> NetworkPath:
-    return NetworkPath(
-        name=name, rate=f"{mbps:g}Mbit/s", delay=f"{rtt_ms / 2:g}ms", limit=limit, loss=loss
-    )
+    return network_path(name, f"{mbps:g}Mbit/s", f"{rtt_ms / 2:g}ms", limit, loss=loss)
 
 
 _KEY = re.compile(r"^([a-z-]+)-(\d+)")
@@ -101,7 +99,6 @@ REPORTS = (
         says="Ethernet alone 160 to 170 Mbit/s; with a busy WLAN of 1.7 kbit/s 60 to 70",
         assumed="Linux 6.18 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
         mbps=65,
-        harmed=True,
         paths=(_path("ethernet", 170, 1, "200packets"), _path("wlan", 1, 20, "500ms", "5%")),
     ),
     Report(
@@ -109,7 +106,6 @@ REPORTS = (
         says="100 and 50 Mbit/s alone, 10 Mbit/s together",
         assumed="Linux 6.18 instead of 5.15; round trips of 20 and 60 ms; queues of 100 ms",
         mbps=10,
-        harmed=True,
         paths=(_path("a", 100, 20, "100ms"), _path("b", 50, 60, "100ms")),
     ),
     Report(
@@ -117,7 +113,6 @@ REPORTS = (
         says="cable alone 800 Mbit/s; with 100 Mbit/s of 5G 400",
         assumed="round trips of 20 and 50 ms; queues of 50 and 200 ms; no tunnel, no slow CPU",
         mbps=400,
-        harmed=True,
         paths=(_path("cable", 800, 20, "50ms"), _path("5g", 100, 50, "200ms")),
     ),
     Report(
@@ -125,7 +120,6 @@ REPORTS = (
         says="two lines of 900 Mbit/s give 800 Mbit/s; round trip 18 ms",
         assumed="queues of 30 ms; no tunnel, no slow CPU",
         mbps=800,
-        harmed=True,
         paths=(_path("line1", 900, 18, "30ms"), _path("line2", 900, 18, "30ms")),
     ),
     Report(
@@ -133,7 +127,6 @@ REPORTS = (
         says="LTE of 120 and of 210 Mbit/s give 130 Mbit/s",
         assumed="round trips of 50 and 70 ms; queues of 150 ms; no tunnel, no slow CPU",
         mbps=130,
-        harmed=True,
         paths=(_path("lte1", 120, 50, "150ms"), _path("lte2", 210, 70, "150ms")),
     ),
     Report(
@@ -167,11 +160,6 @@ def at(curve: str, report: Report) -> dict[str, Factor]:
     return {"curve": curve, "report": report.key}
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every report with every curve."""
-    return [_cell(tier, curve, report) for report in REPORTS for curve in STYLES]
-
-
 def _cell(tier: Tier, curve: str, report: Report) -> Cell:
     return tier.cell(
         at(curve, report),
@@ -184,9 +172,9 @@ def _cell(tier: Tier, curve: str, report: Report) -> Cell:
 
 def _connection(curve: str, report: Report) -> Connection:
     if curve == ENGINE:
-        return Connection(name="main", remedies=M12, workload=Bulk())
+        return flow(remedies=M12)
     if curve == TCP:
-        return model_of_linux(protocol="tcp", paths=(report.fastest,))
+        return model_of_linux(paths=(report.fastest,))
     return model_of_linux(scheduler="linux")
 
 
@@ -265,7 +253,6 @@ def _sum_mbps(report: Report) -> float:
 
 
 ENTRY = Entry(
-    id="field-reports",
     title="Public reports of slow Multipath TCP",
     question="Does the model of Linux have the reported goodput? Do the engine's remedies help?",
     references=tuple(dict.fromkeys(report.thread for report in REPORTS)),
@@ -283,7 +270,7 @@ ENTRY = Entry(
     ),
     quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),
     full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),
-    cells=cells,
+    cells=grid(_cell, report=REPORTS, curve=STYLES),
     uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise, product
 
 from anabranch.gallery import panels
@@ -13,6 +14,8 @@ from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source, original
 from anabranch.reports import figures
@@ -20,13 +23,7 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Pan
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import (
-    Connection,
-    Distribution,
-    NetworkPath,
-    OnOff,
-    RequestResponse,
-)
+from anabranch.scenarios.scenario import Distribution, NetworkPath, OnOff, RequestResponse
 from anabranch.words import listed
 
 NETFLIX, NETFLIX_SMALL, MAPS, DOCS = "Netflix 1 MB", "Netflix 256 kB", "Maps", "Docs"
@@ -71,15 +68,6 @@ _SEGMENT_BYTES = 1400
 _PERIOD_S = 3.0
 """Mean time from the start of a Netflix burst to the start of the next."""
 
-GRINNEMO = (
-    "K.-J. Grinnemo, A. Brunstrom: A First Study on Using MPTCP to Reduce Latency for Cloud Based "
-    "Mobile Applications. IEEE, July 2015, pp. 64–69; and slides of the former."
-)
-HURTIG = (
-    "P. Hurtig, K.-J. Grinnemo, A. Brunstrom, S. Ferlin, Ö. Alay, N. Kuhn: Low-Latency Scheduling "
-    "in MPTCP. IEEE/ACM Transactions on Networking, 2019."
-)
-
 
 def _netflix(median_size: str) -> OnOff:
     return OnOff(
@@ -109,9 +97,7 @@ _WORKLOADS: dict[str, OnOff | RequestResponse] = {
     **{name: _burst(segments) for name, segments in BURSTS.items()},
 }
 
-
 at = Factors("application", "curve", "rtt_one_ms", "rtt_two_ms", loss_percent=0)
-
 
 _Setting = tuple[str, str, int, int, int]
 """Application, curve, round-trip times of the two paths in ms, loss in %."""
@@ -122,21 +108,14 @@ def _equal(
     rtts: Iterable[int],
     losses: Iterable[int] = (0,),
     curve: str = MPTCP,
+    one: int | None = None,
 ) -> list[_Setting]:
+    """Settings whose paths have equal round-trip times, unless path one has that of `one`."""
     grid = product(applications, rtts, losses)
-    return [(application, curve, rtt, rtt, loss) for application, rtt, loss in grid]
+    return [(application, curve, one or rtt, rtt, loss) for application, rtt, loss in grid]
 
 
-def _unequal(
-    applications: Iterable[str],
-    rtts: Iterable[int],
-    losses: Iterable[int] = (0,),
-    curve: str = MPTCP,
-) -> list[_Setting]:
-    return [
-        (app, curve, SHORT_MS, rtt, loss)
-        for app, curve, _, rtt, loss in _equal(applications, rtts, losses, curve)
-    ]
+_unequal = partial(_equal, one=SHORT_MS)
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -161,16 +140,13 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: int) -> Cell:
     tcp, tuned = curve in (TCP, TCP_TUNED), curve in (TCP_TUNED, MPTCP_TUNED)
-    connection = Connection(
-        name="main",
-        paths=("one",) if tcp else None,
-        protocol="tcp" if tcp else "mptcp",
+    connection = flow(
+        ("one",) if tcp else None,
         congestion_control=_CONTROL.get(curve, "lia"),
         hystart=False,
         scheduler=_SCHEDULER.get(curve),
         host=_TUNED if tuned else None,
-        send_buffer=None if tuned else "104857600B",
-        receive_buffer=None if tuned else "104857600B",
+        buffers=None if tuned else "104857600B",
         nagle=False,
         dss_checksum=None if tcp else True,
         workload=_WORKLOADS[application],
@@ -184,13 +160,8 @@ def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: in
 
 
 def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
-    return NetworkPath(
-        name=name,
-        rate="100Mbit/s",
-        delay=f"{rtt_ms // 2}ms",
-        limit="2500packets",
-        loss=f"{loss_percent}%",
-    )
+    delay = f"{rtt_ms // 2}ms"
+    return network_path(name, "100Mbit/s", delay, "2500packets", loss=f"{loss_percent}%")
 
 
 def relative(application: str, curve: str, one: int, two: int, loss: int = 0) -> Measure:
@@ -259,9 +230,8 @@ def _used(results: Results) -> str | None:
     """The precondition that each path carried data of Netflix and Maps, with lowest RTT."""
     for application in HEAVY:
         rows = results.rows("runs", application=application, curve=MPTCP)
-        for path in ("share_one", "share_two"):
-            if rows.is_empty() or not (rows[path] > 0).all():
-                return f"{application}: not every run used both paths"
+        if rows.is_empty() or not ((rows["share_one"] > 0) & (rows["share_two"] > 0)).all():
+            return f"{application}: not every run used both paths"
     return None
 
 
@@ -450,7 +420,7 @@ def _draw_loss(results: Results, axes: Axes) -> None:
 
 
 _BURST_CURVES = {
-    f"10/{rtt} ms, {words}": (rtt, curve, replace(SCHEDULERS[curve], colour=colour))
+    f"10/{rtt} ms, {words}": ((curve, SHORT_MS, rtt), replace(SCHEDULERS[curve], colour=colour))
     for rtt, colour in BURST_RTTS_MS.items()
     for curve, words in ((MPTCP, "lowest RTT"), (ECF, "ECF"))
 }
@@ -477,11 +447,9 @@ def notes(results: Results) -> Sequence[str]:
         for application, rtt, loss in product(NETFLIXES, RTTS_MS, LOSSES_PERCENT)
         if not is_carried(results, application, rtt, loss)
     ]
-    docs_two = share("two").number(results, at(DOCS, MPTCP, SHORT_MS, 40))
-    docs_ms, tcp_ms = (
-        MEAN.number(results, at(DOCS, curve, SHORT_MS, two))
-        for curve, two in ((MPTCP, 40), (TCP, SHORT_MS))
-    )
+    docs, docs_over_tcp = at(DOCS, MPTCP, SHORT_MS, 40), at(DOCS, TCP, SHORT_MS, SHORT_MS)
+    docs_two = share("two").number(results, docs)
+    docs_ms, tcp_ms = (MEAN.number(results, cell) for cell in (docs, docs_over_tcp))
     return [
         "Mean latency over that of TCP at 10/10, 10/40, 10/100, 10/200 and 10/400 ms: "
         f"{'; '.join(ratios(application) for application in HEAVY)}. No claim judges where the "
@@ -520,11 +488,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="grinnemo15-cloud-latency",
     title="Latency of cloud applications over two paths (2015)",
     question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
     "TCP over the faster one? How do loss and unequal round-trip times change this?",
-    references=(GRINNEMO, HURTIG),
+    references=cited("Grinnemo'15", "Hurtig et al. 2019"),
     parameters=parameters("""
         paths | two of <path.*.rate>; RTT <path.*.rtt> | Grinnemo'15
         loss | <path.one.loss>, towards the receiver of the data | rates: Grinnemo'15
@@ -598,10 +565,8 @@ ENTRY = Entry(
             "Lowest RTT and ECF, no loss.",
             panels.points(
                 {segments: name for name, segments in BURSTS.items()},
-                lambda name, burst: relative(
-                    burst, _BURST_CURVES[name][1], SHORT_MS, _BURST_CURVES[name][0]
-                ),
-                {name: style for name, (_, _, style) in _BURST_CURVES.items()},
+                lambda name, burst: relative(burst, *_BURST_CURVES[name][0]),
+                {name: style for name, (_, style) in _BURST_CURVES.items()},
                 "burst (segments of 1400 bytes)",
                 _RELATIVE,
                 lines={1: ""},

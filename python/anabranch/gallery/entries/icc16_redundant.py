@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, BurstLoss, Connection, NetworkPath, RequestResponse
+from anabranch.scenarios.scenario import Bulk, BurstLoss, RequestResponse
 
 TCP_WIFI, TCP_LTE = "TCP over WiFi", "TCP over LTE"
 MIN_RTT, REDUNDANT = "MPTCP, min_rtt", "MPTCP, redundant"
@@ -33,34 +34,23 @@ NETWORKS = (STRESSED, CALM, BULK)
 _BURSTS = BurstLoss(to_bad="1%", to_good="25%")
 """Bursts of four packets on average, 3.8 % of all packets."""
 
-FROEMMGEN = (
-    "A. Frömmgen, T. Erbshäußer, A. Buchmann, T. Zimmermann, K. Wehrle: ReMP TCP: Low Latency "
-    "Multipath TCP. ICC 2016."
-)
-
 at = Factors("curve", "network")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every curve in every network."""
-    return [_cell(tier, curve, network) for network in NETWORKS for curve in STYLES]
-
-
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
-    wifi = NetworkPath(name="wifi", rate="10Mbit/s", delay="15ms", limit="80ms", jitter="5ms")
-    lte = NetworkPath(name="lte", rate="10Mbit/s", delay="25ms", limit="150ms", jitter="5ms")
-    if network == STRESSED:
-        wifi, lte = (replace(path, burst_loss=_BURSTS) for path in (wifi, lte))
-    tcp = curve in _PATHS
+    both = {"jitter": "5ms", "burst_loss": _BURSTS if network == STRESSED else None}
+    paths = (
+        network_path("wifi", "10Mbit/s", "15ms", "80ms", **both),
+        network_path("lte", "10Mbit/s", "25ms", "150ms", **both),
+    )
     questions = RequestResponse(request_size="200B", response_size="2KiB", think_time="200ms")
-    connection = Connection(
-        name="main",
-        paths=_PATHS.get(curve, ("wifi", "lte")),
-        protocol="tcp" if tcp else "mptcp",
-        scheduler="redundant" if curve == REDUNDANT else "min_rtt",
+    connection = flow(
+        _PATHS.get(curve),
+        congestion_control=None,
+        scheduler="redundant" if curve == REDUNDANT else None,
         workload=Bulk() if network == BULK else questions,
     )
-    return tier.cell(at(curve, network), (wifi, lte), connection, keep_blocks=True)
+    return tier.cell(at(curve, network), paths, connection, keep_blocks=True)
 
 
 def _redundant_over(
@@ -70,9 +60,7 @@ def _redundant_over(
     return Quantity(f"{words}, redundant / {other}", ratio, bound)
 
 
-_USED = carried("lte", *(at(REDUNDANT, network) for network in NETWORKS), over=0.1)
-
-_claim = partial(claim, needs=_USED)
+_claim = partial(claim, needs=carried("lte", *at.every(REDUNDANT, NETWORKS), over=0.1))
 
 CLAIMS = (
     _claim(
@@ -124,11 +112,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="icc16-redundant",
     title="Redundant scheduling for requests and responses (ICC 2016)",
     question="An interactive application asks small questions over lossy WiFi and LTE. How much "
     "sooner do answers arrive if every segment is sent over both? What does that cost?",
-    references=(FROEMMGEN,),
+    references=cited("ICC'16"),
     parameters=parameters("""
         WiFi | <path.wifi>
         LTE | <path.lte>
@@ -140,12 +127,9 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=60, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),
-    cells=cells,
+    cells=grid(_cell, network=NETWORKS, curve=STYLES),
     uncertain_parameters=LINKS,
-    source=Source(
-        "The authors ran a redundant scheduler in the original kernel.",
-        ("scheduler",),
-    ),
+    source=Source("The authors ran a redundant scheduler in the original kernel.", ("scheduler",)),
     claims=CLAIMS,
     panels=(
         Panel(

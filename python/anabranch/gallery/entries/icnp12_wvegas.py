@@ -12,20 +12,21 @@ import polars as pl
 
 from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried
+from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import Results
-from anabranch.scenarios import loading
-from anabranch.scenarios.scenario import Bulk, Connection, CrossTraffic, NetworkPath
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Connection, CrossTraffic, NetworkPath
 
 WVEGAS, LIA = "wVegas", "LIA"
 STYLES = {WVEGAS: Style(BLUE, "-", "o"), LIA: Style(ORANGE, (0, (2, 1)), "D")}
@@ -47,6 +48,7 @@ _SUBFLOWS = {ONE_SUBFLOW: 1, TWO_SUBFLOWS: 2}
 
 PERIOD_S = 40
 """The load on the first path is on, off and on, for this time each."""
+_LOAD = CrossTraffic(path="one", rate="6Mbit/s", on=f"{PERIOD_S}s", off=f"{PERIOD_S}s")
 GOES_S, COMES_S = PERIOD_S, 2 * PERIOD_S
 SOON_S = 10
 """A timely reaction takes no longer than this."""
@@ -56,55 +58,28 @@ WARM_UP_S = 20
 FLOWS = ("first", "main", "last")
 """A flow over the first path, one over both, and one over the second path."""
 
-CAO = (
-    "Y. Cao, M. Xu, X. Fu: Delay-based Congestion Control for Multipath TCP. ICNP 2012. Paper and "
-    "slides."
-)
-XU = (
-    "M. Xu, Y. Cao, E. Dong: Delay-based Congestion Control for MPTCP. Internet-Draft "
-    "draft-xu-mptcp-congestion-control-05, 2017."
-)
 _TIMELY = "draft-xu, abstract: 'more timely traffic shifting and quicker convergence'"
 at = Factors("curve", "network")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """A connection alone, three flows without and with load, and one link for two connections."""
-    both = [(curve, network) for network in (*_RATES, THREE, LOAD) for curve in STYLES]
-    return [
-        *(_cell(tier, curve, network) for curve, network in both),
-        *(_cell(tier, WVEGAS, network) for network in (*_SUBFLOWS, APART)),
-    ]
-
-
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
-    scenario = tier.scenario(
-        f"{curve}, {network}",
+    return tier.cell(
+        at(curve, network),
         _paths(network),
         _connections(curve, network),
-        cross_traffic=(_load(),) if network == LOAD else (),
+        cross_traffic=(_LOAD,) if network == LOAD else (),
+        keep_samples=network in _RATES or network == LOAD,
+        keep_starts=network == APART,
     )
-    keep = network in _RATES or network == LOAD
-    if network != APART:
-        return Cell(key_of(curve, network), scenario, at(curve, network), keep_samples=keep)
-    first, main, last = scenario.connections
-    main = replace(main, start=f"{APART_S}s")
-    text = loading.of(replace(scenario, connections=(first, main, last))).to_toml()
-    return Cell(key_of(curve, network), Written(scenario.name, text), at(curve, network))
 
 
 def _path(name: str, mbps: int, delay: str = "20ms") -> NetworkPath:
-    return NetworkPath(
-        name=name, rate=f"{mbps}Mbit/s", delay=delay, limit="100packets", jitter="0.2ms"
-    )
+    return network_path(name, f"{mbps}Mbit/s", delay, "100packets", jitter="0.2ms")
 
 
 def _paths(network: str) -> tuple[NetworkPath, ...]:
     if network in _SUBFLOWS:
-        ways = (
-            NetworkPath(name=name, rate="1Gbit/s", delay="1ms", limit="infinite", via="shared")
-            for name in ("one", "two", "other")
-        )
+        ways = (access(name, "shared", "1ms") for name in ("one", "two", "other"))
         return (_path("shared", 10), *ways)
     rates = {THREE: (6, 9), APART: (6, 9), LOAD: (10, 10)} | _RATES
     delay = "5ms" if network == SHORT else "20ms"
@@ -114,33 +89,23 @@ def _paths(network: str) -> tuple[NetworkPath, ...]:
 
 
 def _connections(curve: str, network: str) -> tuple[Connection, ...]:
-    def flow(name: str, *paths: str) -> Connection:
-        alone = len(paths) == 1
-        return Connection(
-            name=name,
-            paths=paths,
-            protocol="tcp" if alone else "mptcp",
-            congestion_control=(_ALONE_ON_A_PATH if alone else _CONTROL)[curve],
-            workload=Bulk(),
-        )
+    def controlled(name: str, *paths: str) -> Connection:
+        controls = _ALONE_ON_A_PATH if len(paths) == 1 else _CONTROL
+        return flow(paths, name=name, congestion_control=controls[curve])
 
-    main = flow("main", "one", "two")
+    main = controlled("main", "one", "two")
+    if network == APART:
+        main = replace(main, start=f"{APART_S}s")
     if network in _RATES:
         return (main,)
     if network in _SUBFLOWS:
-        main = flow("main", *("one", "two")[: _SUBFLOWS[network]])
-        return main, flow("other", "other")
-    return flow("first", "one"), main, flow("last", "two")
+        main = controlled("main", *("one", "two")[: _SUBFLOWS[network]])
+        return main, controlled("other", "other")
+    return controlled("first", "one"), main, controlled("last", "two")
 
 
-def _load() -> CrossTraffic:
-    period = f"{PERIOD_S}s"
-    return CrossTraffic(path="one", rate="6Mbit/s", on=period, off=period)
-
-
-def _of_main(results: Results, curve: str, network: str) -> pl.DataFrame:
-    rows = results.rows("samples", **at(curve, network))
-    return rows.filter(pl.col("connection_name") == "main")
+def _of_main(results: Results, curve: str, network: str, **others: Factor) -> pl.DataFrame:
+    return results.rows("samples", **at(curve, network), connection_name="main", **others)
 
 
 @by_seed
@@ -241,18 +206,16 @@ def _goodput_of(network: str, bound: str = "") -> Quantity:
     return Quantity(words, GOODPUT.ratio(at(WVEGAS, network), at(LIA, network)), bound)
 
 
-_CHANGES = {COMES_S: "load comes", GOES_S: "load goes"}
+_CHANGES = {"load comes": COMES_S, "load goes": GOES_S}
 
 
-def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> list[Quantity]:
+def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> tuple[Quantity, ...]:
     """A quantity with wVegas less that with LIA, for both changes of the load."""
-    return [
-        Quantity(
-            f"{words}, wVegas − LIA, {change}",
-            measures.difference(of(WVEGAS, change_s), of(LIA, change_s)),
-        )
-        for change_s, change in _CHANGES.items()
-    ]
+    return for_each(
+        f"{words}, wVegas − LIA, {{}}",
+        _CHANGES,
+        lambda change: measures.difference(of(WVEGAS, _CHANGES[change]), of(LIA, _CHANGES[change])),
+    )
 
 
 _claim = partial(claim, needs=all_carried)
@@ -353,10 +316,16 @@ CLAIMS = (
 def _draw_shift(results: Results, axes: Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
-        rows = _of_main(results, curve, LOAD).filter(pl.col("seed") == 1)
-        received = rows.pivot(
-            "path_name", index="time_ns", values="subflow_bytes_received", aggregate_function="sum"
-        ).gather_every(20)
+        received = (
+            _of_main(results, curve, LOAD, seed=1)
+            .pivot(
+                "path_name",
+                index="time_ns",
+                values="subflow_bytes_received",
+                aggregate_function="sum",
+            )
+            .gather_every(20)
+        )
         one, two = (
             np.diff(received[name].to_numpy().astype(np.float64)) for name in ("one", "two")
         )
@@ -371,13 +340,10 @@ def _draw_shift(results: Results, axes: Axes) -> None:
 def _draw_queue(results: Results, axes: Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
-        rows = _of_main(results, curve, EQUAL).filter(pl.col("seed") == 1)
+        rows = _of_main(results, curve, EQUAL, seed=1)
         total = rows.group_by("time_ns").agg(pl.col("queue_packets").sum()).sort("time_ns")
-        lines[curve] = (
-            total["time_ns"].to_numpy() / 1e9,
-            total["queue_packets"].to_numpy().astype(np.float64),
-            style,
-        )
+        packets = total["queue_packets"].to_numpy().astype(np.float64)
+        lines[curve] = (total["time_ns"].to_numpy() / 1e9, packets, style)
     figures.series(axes, lines, "packets in both queues")
     axes.set(xlim=(WARM_UP_S, WARM_UP_S + 60), ylim=(0, None))
 
@@ -392,17 +358,15 @@ def notes(results: Results) -> Sequence[str]:
     """Queues, shifts and goodputs."""
 
     def numbers(of: Callable[..., Values], unit: str, *arguments: Any) -> str:
-        return ", ".join(
-            f"{curve} {median(of(curve, *arguments))(results).text(unit)}" for curve in STYLES
-        )
+        return measures.in_words(results, STYLES, lambda curve: median(of(curve, *arguments)), unit)
 
     def flows(curve: str, network: str = THREE) -> str:
-        found = goodputs(curve, network).items()
-        return ", ".join(f"{flow} {median(each)(results).text('Mbit/s')}" for flow, each in found)
+        found = goodputs(curve, network)
+        return measures.in_words(results, found, lambda flow: median(found[flow]), "Mbit/s")
 
     queues = "; ".join(f"{network}: {numbers(queue, 'packets', network)}" for network in _RATES)
     shifts, rests = (
-        "; ".join(f"{words}: {numbers(of, 'points', at_s)}" for at_s, words in _CHANGES.items())
+        "; ".join(f"{words}: {numbers(of, 'points', at_s)}" for words, at_s in _CHANGES.items())
         for of in (shift, remaining)
     )
     together = "; ".join(f"{curve}: {flows(curve)}" for curve in STYLES)
@@ -414,11 +378,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="icnp12-wvegas",
     title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
     "path sooner than LIA?",
-    references=(CAO, XU),
+    references=cited("ICNP'12", "draft-xu"),
     parameters=parameters(f"""
         paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
             queues of <path.one.limit in *_three-flows>
@@ -434,7 +397,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
-    cells=cells,
+    cells=joined(
+        grid(_cell, network=(*_RATES, THREE, LOAD), curve=STYLES),
+        grid(_cell, network=(*_SUBFLOWS, APART), curve=(WVEGAS,)),
+    ),
     uncertain_parameters=LINKS,
     claims=CLAIMS,
     headline="WV.d-timely",

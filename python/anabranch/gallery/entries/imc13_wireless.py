@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise, product
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
-from anabranch.gallery.measures import Values, difference, estimate, median, per_seed, ratio
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.measures import Values, difference, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios import loading, traces
-from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Scenario, Trace
+from anabranch.scenarios import traces
+from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Trace
 
 TCP_WIFI, TCP_CELLULAR = "TCP over WiFi", "TCP over LTE"
 LIA, OLIA, UNCOUPLED = "MPTCP, LIA", "MPTCP, OLIA", "MPTCP, uncoupled"
@@ -39,27 +40,18 @@ _PATHS = {TCP_WIFI: ("wifi",), TCP_CELLULAR: ("cellular",)}
 MULTIPATH = (LIA, OLIA, UNCOUPLED)
 
 CONSTANT, TRACES, POOR = "constant rates", "rates of traces", "3G"
+WITH_LTE = (CONSTANT, TRACES)
 SIZES = (8, 64, 512, 4096, 16_384)
 """Sizes of the downloads, in KiB."""
-LARGE = SIZES[-1]
+SMALL, LARGE = SIZES[0], SIZES[-1]
 SPACING_S = 30
 """Time from the start of one download to the start of the next; each is over by then."""
 
-CHEN = (
-    "Y.-C. Chen, Y.-s. Lim, R. J. Gibbens, E. M. Nahum, R. Khalili, D. Towsley: A "
-    "Measurement-based Study of MultiPath TCP Performance over Wireless Networks. IMC 2013."
-)
-REVIEW = (
-    "Literature review of the project github.com/xoBalt/CYBR-4580, 2019, which restates what the "
-    "study found."
-)
 _FOUND = "IMC'13, as the literature review restates it"
 
-_WIFI = NetworkPath(
-    name="wifi", rate="15Mbit/s", delay="15ms", limit="80ms", jitter="2ms", loss="0.2%"
-)
-_LTE = NetworkPath(name="cellular", rate="12Mbit/s", delay="30ms", limit="400ms", jitter="2ms")
-_3G = NetworkPath(name="cellular", rate="2Mbit/s", delay="75ms", limit="334packets", jitter="5ms")
+_WIFI = network_path("wifi", "15Mbit/s", "15ms", "80ms", jitter="2ms", loss="0.2%")
+_LTE = network_path("cellular", "12Mbit/s", "30ms", "400ms", jitter="2ms")
+_3G = network_path("cellular", "2Mbit/s", "75ms", "334packets", jitter="5ms")
 
 
 @cache
@@ -85,38 +77,24 @@ def _paths(network: str) -> tuple[NetworkPath, NetworkPath]:
 at = Factors("curve", "kib", "network")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every curve and size with LTE; LIA next to a poor cellular network."""
-    with_lte = [
-        _cell(tier, curve, kib, network)
-        for network in (CONSTANT, TRACES)
-        for kib in SIZES
-        for curve in STYLES
-    ]
-    return [*with_lte, *(_cell(tier, LIA, kib, POOR) for kib in SIZES)]
-
-
 def _cell(tier: Tier, curve: str, kib: int, network: str) -> Cell:
     downloads = tier.measured_s // SPACING_S
-    scenario = Scenario(
+    return tier.cell(
+        at(curve, kib, network),
+        _paths(network),
+        [_download(curve, kib, number) for number in range(downloads)],
         name=f"{curve}, {kib} KiB, {network}",
-        duration=f"{tier.measured_s}s",
-        paths=_paths(network),
-        connections=tuple(_download(curve, kib, number) for number in range(downloads)),
+        keep_starts=True,
     )
-    text = Written(scenario.name, loading.of(scenario).to_toml())
-    return Cell(key_of(curve, str(kib), network), text, at(curve, kib, network))
 
 
 def _download(curve: str, kib: int, number: int) -> Connection:
-    return Connection(
+    return flow(
+        _PATHS.get(curve),
         name=f"download-{number}",
         start=f"{number * SPACING_S}s",
-        paths=_PATHS.get(curve, ("wifi", "cellular")),
-        protocol="tcp" if curve in _PATHS else "mptcp",
-        congestion_control=_CONTROLS.get(curve, "new_reno"),
-        send_buffer="8MiB",
-        receive_buffer="8MiB",
+        control=_CONTROLS.get(curve, "new_reno"),
+        buffers="8MiB",
         workload=Blocks(block_size=f"{kib}KiB", count=1),
     )
 
@@ -144,18 +122,12 @@ def out_of_order_ms(curve: str, kib: int, network: str) -> Values:
     return _means(at(curve, kib, network), waiting)
 
 
-def _relative(multipath: Any, wifi: Any, other: Any, axis: int) -> Any:
-    """A median over the smaller of two medians."""
-    best = np.minimum(np.median(wifi, axis=axis), np.median(other, axis=axis))
-    return np.median(multipath, axis=axis) / best
-
-
 def _over_best(kib: int, network: str) -> Measure:
     """Download time of LIA over that of the better path alone. Next to 3G, this is WiFi."""
     one = seconds(LIA, kib, network)
     if network == POOR:
         return ratio(one, seconds(TCP_WIFI, kib, CONSTANT))
-    return estimate(_relative, one, *(seconds(curve, kib, network) for curve in _PATHS))
+    return measures.over_smallest(one, *(seconds(curve, kib, network) for curve in _PATHS))
 
 
 def _time_ratio(above: str, below: str, kib: int, network: str) -> Measure:
@@ -173,20 +145,21 @@ def words(kib: int) -> str:
 
 def _with_lte(group: str, make: Callable[[str], Measure], bound: str = "") -> tuple[Quantity, ...]:
     """One quantity for constant rates and one for traces."""
-    return for_each(f"{group}, {{}}", (CONSTANT, TRACES), make, group, bound)
+    return for_each(f"{group}, {{}}", WITH_LTE, make, group, bound)
 
 
 def _both_carried(results: Results) -> str | None:
     """The precondition that large downloads used both paths in every network."""
-    cells = [*product(MULTIPATH, (CONSTANT, TRACES)), (LIA, POOR)]
-    for curve, network in cells:
+    for curve, network in [*product(MULTIPATH, WITH_LTE), (LIA, POOR)]:
         least = float(share(curve, LARGE, network)(results).min())
         if not 1 < least < 99:
             return f"the cellular path carried {least:.1f} % ({curve}, {network})"
     return None
 
 
+_OVER_BEST = "download time, LIA / best path alone"
 _AT_LARGE = f"downloads of {words(LARGE)}"
+_small_over_wifi = partial(_time_ratio, LIA, TCP_WIFI, SMALL)
 _claim = partial(claim, needs=_both_carried)
 
 CLAIMS = (
@@ -195,12 +168,10 @@ CLAIMS = (
         "Multipath TCP is at least close to the better path alone, for every size and network.",
         _FOUND,
         each(
-            "download time, LIA / best path alone, every size and network",
+            f"{_OVER_BEST}, every size and network",
             {
-                f"download time, LIA / best path alone, {words(kib)}, {network}": _over_best(
-                    kib, network
-                )
-                for network, kib in product((CONSTANT, TRACES, POOR), SIZES)
+                f"{_OVER_BEST}, {words(kib)}, {network}": _over_best(kib, network)
+                for network, kib in product((*WITH_LTE, POOR), SIZES)
             },
         ),
     ),
@@ -208,7 +179,7 @@ CLAIMS = (
         "IM.b-large-faster",
         "Large downloads are faster than over the better path alone.",
         _FOUND,
-        _with_lte("download time, LIA / best path alone, with LTE", partial(_over_best, LARGE)),
+        _with_lte(f"{_OVER_BEST}, with LTE", partial(_over_best, LARGE)),
         where=_AT_LARGE,
     ),
     _claim(
@@ -222,13 +193,9 @@ CLAIMS = (
         "IM.d-small-flows",
         "The smallest downloads end before the cellular path carries much.",
         "this project",
-        _with_lte("cellular share", lambda network: median(share(LIA, SIZES[0], network)), "share"),
-        _with_lte(
-            "download time, LIA / TCP over WiFi",
-            partial(_time_ratio, LIA, TCP_WIFI, SIZES[0]),
-            "time",
-        ),
-        where=f"downloads of {words(SIZES[0])}",
+        _with_lte("cellular share", lambda network: median(share(LIA, SMALL, network)), "share"),
+        _with_lte("download time, LIA / TCP over WiFi", _small_over_wifi, "time"),
+        where=f"downloads of {words(SMALL)}",
     ),
     _claim(
         "IM.e-share-grows",
@@ -240,7 +207,7 @@ CLAIMS = (
                 f"cellular share, {words(kib)} − {words(smaller)}, {network}": difference(
                     share(LIA, kib, network), share(LIA, smaller, network)
                 )
-                for network in (CONSTANT, TRACES)
+                for network in WITH_LTE
                 for smaller, kib in pairwise(SIZES)
             },
         ),
@@ -300,30 +267,28 @@ def _waiting(curve: str, network: str) -> Measure | None:
 def notes(results: Results) -> Sequence[str]:
     """Download times and out-of-order delays of large downloads."""
 
-    def row(network: str, curves: Sequence[str]) -> str:
-        times = (
-            f"{curve} {median(seconds(curve, LARGE, network))(results).text('s')}"
-            for curve in curves
+    def row(network: str, curves: Iterable[str]) -> str:
+        times = measures.in_words(
+            results, curves, lambda each: median(seconds(each, LARGE, network)), "s"
         )
-        return f"{network}: {', '.join(times)}"
+        return f"{network}: {times}"
 
-    waits = ", ".join(
-        f"{network} {median(out_of_order_ms(LIA, LARGE, network))(results).text('ms')}"
-        for network in (CONSTANT, TRACES, POOR)
+    networks = (*WITH_LTE, POOR)
+    waits = measures.in_words(
+        results, networks, lambda each: median(out_of_order_ms(LIA, LARGE, each)), "ms"
     )
     return [
-        f"Downloads of {words(LARGE)} — {row(CONSTANT, tuple(STYLES))}; "
-        f"{row(TRACES, tuple(STYLES))}; {row(POOR, (LIA,))}.",
+        f"Downloads of {words(LARGE)} — {row(CONSTANT, STYLES)}; {row(TRACES, STYLES)}; "
+        f"{row(POOR, (LIA,))}.",
         f"Mean out-of-order delay of LIA — {waits}.",
     ]
 
 
 ENTRY = Entry(
-    id="imc13-wireless",
     title="Download time against flow size over WiFi and cellular (IMC 2013)",
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
     "network than over either alone? Which part does the cellular network carry?",
-    references=(CHEN, REVIEW),
+    references=cited("IMC'13", "literature review"),
     parameters=parameters(f"""
         paths | one WiFi and one cellular network | IMC'13, abstract
         WiFi | <path.wifi>
@@ -340,7 +305,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
-    cells=cells,
+    cells=joined(
+        grid(_cell, network=WITH_LTE, kib=SIZES, curve=STYLES),
+        grid(_cell, network=(POOR,), kib=SIZES, curve=(LIA,)),
+    ),
     uncertain_parameters={
         "WiFi's rate": "path.wifi.rate",
         "WiFi's delay": "path.wifi*.delay",
@@ -349,10 +317,7 @@ ENTRY = Entry(
         "cellular delay": "path.cellular*.delay",
         "cellular queue": "path.cellular*.limit",
     },
-    source=Source(
-        "IMC 2013 ran the original kernel over real links.",
-        ("congestion_control",),
-    ),
+    source=Source("IMC 2013 ran the original kernel over real links.", ("congestion_control",)),
     claims=CLAIMS,
     panels=(
         Panel(

@@ -7,15 +7,17 @@ from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath
+from anabranch.scenarios.scenario import Blocks, Change
 
 TCP_V4, TCP_V6, MPTCP = "TCP over IPv4", "TCP over IPv6", "MPTCP over both"
 STYLES = {
@@ -30,41 +32,19 @@ _ACCESS_RATE = {CORE: "50Mbit/s", ACCESS: "10Mbit/s", OUTAGE: "50Mbit/s"}
 AWAY_S, BACK_S = 25, 40
 """The IPv6 route silently drops everything between these times."""
 
-ALAY_SLIDES = (
-    "Ö. Alay, S. Ferlin-Oliveira, T. Dreibholz: Multipath Transport over Heterogeneous Networks. "
-    "Slides, Simula Research Laboratory: future work."
-)
-RFC = "A. Ford et al.: TCP Extensions for Multipath Operation, §3.4.1. RFC 8684, 2020."
-
 at = Factors("curve", "network")
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """Every curve in every network."""
-    return [_cell(tier, curve, network) for network in _ACCESS_RATE for curve in STYLES]
 
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
     down_and_up = (Change(at=f"{AWAY_S}s", state="down"), Change(at=f"{BACK_S}s", state="up"))
+    changes = down_and_up if network == OUTAGE else ()
+    route = partial(network_path, limit="60ms", jitter="1ms", via="access")
     paths = (
-        NetworkPath(name="access", rate=_ACCESS_RATE[network], delay="5ms", limit="60ms"),
-        NetworkPath(
-            name="ipv4", via="access", family="ipv4", rate="12Mbit/s", delay="10ms",
-            limit="60ms", jitter="1ms",
-        ),
-        NetworkPath(
-            name="ipv6", via="access", family="ipv6", rate="20Mbit/s", delay="20ms",
-            limit="60ms", jitter="1ms", changes=down_and_up if network == OUTAGE else (),
-        ),
-    )  # fmt: skip
-    tcp = curve in _PATHS
-    connection = Connection(
-        name="main",
-        paths=_PATHS.get(curve, ("ipv4", "ipv6")),
-        protocol="tcp" if tcp else "mptcp",
-        congestion_control="new_reno" if tcp else "lia",
-        workload=Blocks(),
+        network_path("access", _ACCESS_RATE[network], "5ms", "60ms"),
+        route("ipv4", "12Mbit/s", "10ms", family="ipv4"),
+        route("ipv6", "20Mbit/s", "20ms", family="ipv6", changes=changes),
     )
+    connection = flow(_PATHS.get(curve, ("ipv4", "ipv6")), workload=Blocks())
     return tier.cell(at(curve, network), paths, connection)
 
 
@@ -81,10 +61,9 @@ def _shares_in_words(results: Results) -> str:
     return f"IPv6's share of the bytes: {steady} without the outage; with the outage"
 
 
-_BOTH_CARRIED = carried(("ipv4", "ipv6"), *(at(MPTCP, network) for network in _ACCESS_RATE))
 _QUESTION = "slides, last page, as a question; thresholds: this project"
 
-_claim = partial(claim, needs=_BOTH_CARRIED)
+_claim = partial(claim, needs=carried(("ipv4", "ipv6"), *at.every(MPTCP, _ACCESS_RATE)))
 
 CLAIMS = (
     _claim(
@@ -144,11 +123,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="ipv4-ipv6",
     title="IPv4 and IPv6 at once: two incongruent paths (slides of Alay et al., last question)",
     question="Routes of IPv4 and IPv6 between the same hosts often differ. What do performance and "
     "reliability gain from using both at once?",
-    references=(ALAY_SLIDES, RFC),
+    references=cited("slides of Alay et al., future work", "RFC 8684"),
     parameters=parameters(f"""
         access | <path.access in *_bottlenecks-*>; the control has <path.access.rate in *-access>
         route of IPv4 | <path.ipv4>
@@ -161,7 +139,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
-    cells=cells,
+    cells=grid(_cell, network=_ACCESS_RATE, curve=STYLES),
     uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(

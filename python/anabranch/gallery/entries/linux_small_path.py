@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part, share
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.connections import model_of_linux, tcp
+from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 RTTS_MS = (1, 10, 25)
 """Round-trip times of the slow path."""
@@ -28,44 +27,28 @@ REPORTED = {1: 0.157, 10: 0.266, 25: 0.991}
 
 LINUX_TCP, LINUX_MPTCP = "Linux, TCP over the fast path", "Linux, MPTCP"
 MODEL_MPTCP, ENGINE_M12 = "model of Linux, MPTCP", "engine, MPTCP+M1,2"
+_TCP = flow(("fast",), congestion_control="cubic")
+_LINUX = model_of_linux(scheduler="linux")
 _CURVES = {
-    LINUX_TCP: (KERNEL, Style(figures.BLUE, "-", "o")),
-    LINUX_MPTCP: (KERNEL, Style(figures.RED, (0, (4, 1.5)), "s")),
-    MODEL_MPTCP: (VIRTUAL, Style(figures.ORANGE, (0, (2, 1)), "D")),
-    ENGINE_M12: (ENGINE, Style(figures.GREEN, "-", "^")),
+    LINUX_TCP: (KERNEL, _TCP, Style(figures.BLUE, "-", "o")),
+    LINUX_MPTCP: (KERNEL, _LINUX, Style(figures.RED, (0, (4, 1.5)), "s")),
+    MODEL_MPTCP: (VIRTUAL, _LINUX, Style(figures.ORANGE, (0, (2, 1)), "D")),
+    ENGINE_M12: (ENGINE, flow(remedies=M12), Style(figures.GREEN, "-", "^")),
 }
-_STYLES = {curve: style for curve, (_, style) in _CURVES.items()}
-
-ISSUE_381 = (
-    "Issue 381 of github.com/multipath-tcp/mptcp_net-next: Multipath TCP over 100 and 2 Mbit/s in "
-    "Mininet."
-)
+_STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
 at = Factors("curve", "slow_rtt_ms")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """All curves with each delay of the slow path."""
-    return [_cell(tier, curve, rtt) for rtt in RTTS_MS for curve in _CURVES]
-
-
 def _cell(tier: Tier, curve: str, rtt_ms: int) -> Cell:
-    hosts, _ = _CURVES[curve]
+    hosts, connection, _ = _CURVES[curve]
     paths = (
-        NetworkPath(name="fast", rate="100Mbit/s", delay="5ms", limit="100packets"),
-        NetworkPath(name="slow", rate="2Mbit/s", delay=f"{rtt_ms / 2}ms", limit="100packets"),
+        network_path("fast", "100Mbit/s", "5ms", "100packets"),
+        network_path("slow", "2Mbit/s", f"{rtt_ms / 2}ms", "100packets"),
     )
-    scenario = tier.scenario(f"{curve}, {rtt_ms} ms", paths, _connection(curve))
-    key = key_of(curve, f"{rtt_ms}ms")
-    return real_time.cell(key, hosts, scenario, at(curve, rtt_ms), keep_blocks=False)
-
-
-def _connection(curve: str) -> Connection:
-    if curve == LINUX_TCP:
-        return replace(tcp("main", "fast"), congestion_control="cubic")
-    if curve == ENGINE_M12:
-        return Connection(name="main", remedies=M12, workload=Bulk())
-    return model_of_linux(scheduler="linux")
+    words, name = (curve, f"{rtt_ms}ms"), f"{curve}, {rtt_ms} ms"
+    cell = tier.cell(at(curve, rtt_ms), paths, connection, words=words, name=name)
+    return real_time.on(hosts, cell)
 
 
 def _share_of_tcp(curve: str, rtt_ms: int) -> Quantity:
@@ -136,12 +119,11 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="linux-small-path",
     title="A small path next to a large one",
     question="A public report has Linux's Multipath TCP at a sixth of TCP's goodput when a path of "
     "2 Mbit/s joins one of 100 Mbit/s. Does this machine's kernel do that? Does the engine avoid "
     "it?",
-    references=(ISSUE_381,),
+    references=cited("mptcp_net-next 381"),
     parameters=parameters("""
         fast path | <path.fast> | the report; queue: this project
         slow path | <path.slow> | the report; queue: this project
@@ -154,7 +136,7 @@ ENTRY = Entry(
     + real_time.PARAMETERS[2:],
     quick=Tier("quick", seeds=2, measured_s=8, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=30),
-    cells=cells,
+    cells=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
     not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(

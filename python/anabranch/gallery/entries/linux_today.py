@@ -9,9 +9,10 @@ from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL
 from anabranch.gallery.shared.uncertain import REAL_TIME
@@ -38,22 +39,17 @@ _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 at = Factors("curve", asked_kb=JUDGED_KB)
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """All curves with all buffer sizes."""
-    return [_cell(tier, curve, asked) for asked in ASKED_KB for curve in _CURVES]
-
-
 def _cell(tier: Tier, curve: str, asked: int) -> Cell:
     hosts, protocol, _ = _CURVES[curve]
     both = f"{asked}kB"
-    scenario = tier.scenario(
-        f"{curve}, {both}",
+    cell = tier.cell(
+        at(curve, asked),
         (wifi_3g.WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="0s")),
         wifi_3g.connection(protocol, both, both, Blocks(block_size="8KiB")),
+        words=(curve, both),
+        keep_blocks=asked == JUDGED_KB,
     )
-    return real_time.cell(
-        key_of(curve, both), hosts, scenario, at(curve, asked), keep_blocks=asked == JUDGED_KB
-    )
+    return real_time.on(hosts, cell)
 
 
 def _goodput(a: str, b: str, asked: int, bound: str = "") -> Quantity:
@@ -105,10 +101,7 @@ def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
 
 def notes(results: Results) -> Sequence[str]:
     """How the stacks count buffers, the measured goodputs, and the emulator's lateness."""
-
-    def goodput(curve: str, asked: int = JUDGED_KB) -> str:
-        return GOODPUT.text(results, at(curve, asked))
-
+    goodput = GOODPUT.texts(results, at)
     return [
         "If a program requests 100 kB, getsockopt on Linux returns 200 kB, and each segment takes "
         "more of this than its payload. The engine grants 100 kB of payload. The same request "
@@ -124,14 +117,13 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="linux-today",
     title="Today's Linux over WiFi and 3G, compared with the engine",
     question="Opportunistic retransmission and penalisation were published in 2012. Does the "
     "Multipath TCP of this machine's kernel still lose the goodput that they save? Does the "
     "engine save it on the same links?",
     references=(
         "Multipath TCP of this machine's kernel and the engine, measured in real time.",
-        wifi_3g.RAICIU,
+        *cited("NSDI'12"),
     ),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
@@ -141,7 +133,7 @@ ENTRY = Entry(
     + real_time.PARAMETERS,
     quick=Tier("quick", seeds=2, measured_s=12, warm_up_s=3),
     full=Tier("full", seeds=10, measured_s=60),
-    cells=cells,
+    cells=grid(_cell, asked=ASKED_KB, curve=_CURVES),
     not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(

@@ -9,9 +9,11 @@ from typing import Any, Literal
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, Metric, share
+from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, share
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.claims import Measure
@@ -41,58 +43,50 @@ RECEIVE_KIB = (32, 64, 128, 256, 1024)
 RTTS_MS = (50, 150, 300)
 """Round-trip times of 3G."""
 _EMULATED = (KEPT, ARTEFACT)
-_Stack = Literal["mptcp.org-0.89", "linux-6.12"]
-_KERNEL: _Stack = "mptcp.org-0.89"
+_KERNEL = "mptcp.org-0.89"
 
 at = Factors("system", "curve", wifi_mbps=8, receive_kib=32, rtt_ms=150)
 
 
 def cells(tier: Tier) -> list[Cell]:
     """All systems at all rates, then Mininet's links with more buffers and round-trip times."""
-    emulated = [(system, curve) for system in _EMULATED for curve in _CURVES[system]]
+    emulated = {"system": _EMULATED, "curve": _CURVES[KEPT]}
     factors = [
         at(system, curve, wifi_mbps=rate)
         for rate in RATES_MBPS
         for system, curves in _CURVES.items()
         for curve in curves
     ]
-    factors += [at(*each, receive_kib=kib) for kib in RECEIVE_KIB[1:] for each in emulated]
-    factors += [at(*each, rtt_ms=rtt) for rtt in RTTS_MS if rtt != 150 for each in emulated]
+    factors += at.every(receive_kib=RECEIVE_KIB[1:], **emulated)
+    factors += at.every(rtt_ms=[rtt for rtt in RTTS_MS if rtt != 150], **emulated)
     return [_cell(tier, **each) for each in factors]
 
 
-def _cell(
-    tier: Tier, *, system: Any, curve: Any, wifi_mbps: Any, receive_kib: Any, rtt_ms: Any
-) -> Cell:
+def _cell(tier: Tier, **levels: Any) -> Cell:
+    system = levels["system"]
     shaper: Literal["mininet"] | None = "mininet" if system in _EMULATED else None
+    three_g = replace(wifi_3g.THREE_G, delay=f"{levels['rtt_ms'] / 2:g}ms", jitter="50ms")
     paths = (
-        replace(wifi_3g.WIFI, rate=f"{wifi_mbps}Mbit/s", shaper=shaper),
-        replace(wifi_3g.THREE_G, delay=f"{rtt_ms / 2:g}ms", jitter="50ms", shaper=shaper),
+        replace(wifi_3g.WIFI, rate=f"{levels['wifi_mbps']}Mbit/s", shaper=shaper),
+        replace(three_g, shaper=shaper),
     )
-    factors = at(system, curve, wifi_mbps, receive_kib, rtt_ms)
-    return tier.cell(factors, paths, _connection(system, curve, receive_kib))
+    main = _connection(system, levels["curve"], levels["receive_kib"])
+    return tier.cell(at(**levels), paths, main)
 
 
 def _connection(system: str, curve: str, receive_kib: int) -> Connection:
     single = curve == TCP_WIFI
-    multipath: dict[str, Any] = {} if single else {"remedies": M12 if curve == MPTCP_M12 else {}}
-    if system == LINUX:
-        return _of_stack("linux-6.12", single, receive_kib, multipath)
     artefact, offload = system == ARTEFACT, system in _EMULATED
     host = {"kind": _KERNEL, "charges_delayed_segments": not artefact, "offload": offload}
-    return _of_stack(_KERNEL, single, receive_kib, multipath | {"host": host})
-
-
-def _of_stack(stack: _Stack, single: bool, receive_kib: int, more: dict[str, Any]) -> Connection:
-    return Connection(
-        name="main",
-        stack=stack,
-        paths=("wifi",) if single else ("wifi", "3g"),
-        protocol="tcp" if single else "mptcp",
+    return flow(
+        ("wifi",) if single else None,
+        congestion_control=None,
+        stack="linux-6.12" if system == LINUX else _KERNEL,
+        host=None if system == LINUX else host,
+        remedies=None if single else M12 if curve == MPTCP_M12 else {},
         send_buffer="200KiB",
         receive_buffer=f"{receive_kib}KiB",
         workload=Blocks(block_size="8KiB"),
-        **more,
     )
 
 
@@ -149,26 +143,25 @@ CLAIMS = (
         "MT.4-large-buffer",
         "With a large receive buffer, the artefact changes nothing.",
         "this project: a window that does not close cannot close less",
-        (
-            Quantity(
-                f"mean with / without the artefact, {curve}", _effect(curve, receive_kib=_LARGEST)
-            )
-            for curve in (MPTCP, MPTCP_M12)
+        for_each(
+            "mean with / without the artefact, {}",
+            (MPTCP, MPTCP_M12),
+            lambda curve: _effect(curve, receive_kib=_LARGEST),
         ),
         where=f"{_LARGEST} KiB",
     ),
 )
 
 
-def _systems(factor: str, metric: Metric, words: str, *systems: str, **look: Any) -> panels.Draw:
-    """A metric of Multipath TCP with both mechanisms, of each system."""
+def _systems(factor: str, words: str, *systems: str, **look: Any) -> panels.Draw:
+    """The mean delay of Multipath TCP with both mechanisms over a factor, on each system."""
     others = {name: level for name, level in at("", "").items() if name != factor}
     drawn: dict[str, tuple[Mapping[str, Factor], Style]] = {}
     for system in systems:
         curve = MPTCP if system == LINUX else MPTCP_M12
         label = system if curve == MPTCP_M12 else f"{system}, without M1,2"
         drawn[label] = (others | {"system": system, "curve": curve}, _STYLES[system])
-    return panels.over(factor, metric, drawn, words, **look)
+    return panels.over(factor, MEAN_OF_BLOCK, drawn, words, **look)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -203,13 +196,12 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="mininet-truesize",
     title="An artefact of emulation: delayed segments that weigh one byte",
     question="The original kernel reproduces a published result on Mininet's links, and not on "
     "clean ones. From Linux 3.12 until 2017, netem on a host's own interface sets the memory of a "
     "TCP segment to one byte, so that out-of-order data takes up almost no receive buffer. "
     "Does the result depend on this?",
-    references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN),
+    references=cited("NSDI'12", "CS244'15"),
     parameters=parameters(f"""
         WiFi | <path.wifi>; also 16, 32 and 64 Mbit/s | CS244'15
         3G | <path.3g.rate>, 150 ms RTT, <path.3g.limit>; also 50 and 300 ms | CS244'15; RTTs:
@@ -234,33 +226,19 @@ ENTRY = Entry(
             "Mean delay over the rate of WiFi",
             "Multipath TCP with both mechanisms. On Mininet's links with the artefact, delays fall "
             "with a faster WiFi; with the memory kept, the window stays closed behind 3G.",
-            _systems(
-                "wifi_mbps",
-                MEAN_OF_BLOCK,
-                "rate of WiFi (Mbit/s)",
-                *_STYLES,
-                log=True,
-                ticks=RATES_MBPS,
-            ),
+            _systems("wifi_mbps", "rate of WiFi (Mbit/s)", *_STYLES, log=True, ticks=RATES_MBPS),
         ),
         Panel(
             "Mean delay over the receive buffer",
             "The artefact matters while the receive window limits the connection.",
             _systems(
-                "receive_kib",
-                MEAN_OF_BLOCK,
-                "receive buffer (KiB)",
-                *_EMULATED,
-                log=True,
-                ticks=RECEIVE_KIB,
+                "receive_kib", "receive buffer (KiB)", *_EMULATED, log=True, ticks=RECEIVE_KIB
             ),
         ),
         Panel(
             "Mean delay over the round-trip time of 3G",
             "A slower 3G keeps the window closed for longer.",
-            _systems(
-                "rtt_ms", MEAN_OF_BLOCK, "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS
-            ),
+            _systems("rtt_ms", "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS),
         ),
     ),
     overview=Overview(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Needs, Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source, original, with_artefact
@@ -18,7 +21,7 @@ from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath
+from anabranch.scenarios.scenario import Bulk, Cbr, NetworkPath
 
 MIN_RTT, BLEST, PAPER = "lowest RTT", "BLEST (Linux)", "BLEST (paper)"
 FINE, FIXED = "BLEST (paper, step 0.001)", "BLEST (paper, step 0)"
@@ -43,20 +46,16 @@ _SCHEDULER: dict[str, Any] = {
     FINE: {"kind": "blest", "rule": "paper", "step": 0.001},
     FIXED: {"kind": "blest", "rule": "paper", "step": 0.0},
     FLOORED: {"kind": "blest", "rule": "paper", "step": 0.01, "floor": 0.5},
-    OTIAS: "otias",
-    STTF: "sttf",
-    DAPS: "daps",
+    **{name: name.lower() for name in (OTIAS, STTF, DAPS)},
 }
 
 
 def _wlan(name: str, delay_ms: float = 25, loss: str = "1%") -> NetworkPath:
-    return NetworkPath(
-        name=name, rate="25Mbit/s", delay=f"{delay_ms:g}ms", limit="100packets", loss=loss
-    )
+    return network_path(name, "25Mbit/s", f"{delay_ms:g}ms", "100packets", loss=loss)
 
 
 def _umts(delay_ms: float) -> NetworkPath:
-    return NetworkPath(name="second", rate="5Mbit/s", delay=f"{delay_ms:g}ms", limit="3750packets")
+    return network_path("second", "5Mbit/s", f"{delay_ms:g}ms", "3750packets")
 
 
 HETEROGENEOUS, HOMOGENEOUS = "3G+WLAN", "WLAN+WLAN"
@@ -78,30 +77,12 @@ _WORKLOADS: dict[str, Bulk | Cbr] = {
     CBR: Cbr(rate="1Mbit/s", block_size="5KiB"),
 }
 
-FERLIN_BLEST = (
-    "S. Ferlin, Ö. Alay, O. Mehani, R. Boreli: BLEST: Blocking Estimation-based MPTCP Scheduler "
-    "for Heterogeneous Networks. IFIP Networking 2016."
-)
-
 at = Factors("curve", "paths", workload=BULK)
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every scheduler over both pairs of paths, with both workloads, and other interpretations."""
-    whole = [
-        _cell(tier, curve, paths, workload)
-        for workload in _WORKLOADS
-        for paths in BOTH
-        for curve in STYLES
-    ]
-    compared = (MIN_RTT, BLEST, PAPER)
-    return whole + [_cell(tier, curve, paths, BULK) for paths in READINGS for curve in compared]
-
-
 def _cell(tier: Tier, curve: str, paths: str, workload: str) -> Cell:
-    connection = Connection(
-        name="main",
-        congestion_control="olia",
+    connection = flow(
+        control="olia",
         scheduler=_SCHEDULER[curve],
         send_buffer="1024KiB",
         receive_buffer="2048KiB",
@@ -150,23 +131,18 @@ def _reinjects(results: Results) -> str | None:
     return None if float(shares.min()) > 0.01 else "3G carried nothing with BLEST"
 
 
-def _daps_uses_both(paths: str) -> Needs:
+def _daps_uses_both(paths: str, results: Results) -> str | None:
     """The precondition that frames at a constant rate use both paths with DAPS."""
-
-    def reason(results: Results) -> str | None:
-        shares = _ON_SECOND.values(at(DAPS, paths, CBR))(results)
-        return None if shares.min() > 0.01 and shares.max() < 0.99 else "DAPS uses one path"
-
-    return reason
+    shares = _ON_SECOND.values(at(DAPS, paths, CBR))(results)
+    return None if shares.min() > 0.01 and shares.max() < 0.99 else "DAPS uses one path"
 
 
-def _frames(
-    name: str, statement: str, source: str, curve: str, paths: str, needs: Needs | None = None
-) -> Claim:
+def _frames(name: str, statement: str, source: str, curve: str, paths: str) -> Claim:
     """A claim about the delay of frames at a constant rate."""
     words = f"mean delay of frames, {curve} / lowest RTT"
     quantity = Quantity(words, _over_min_rtt(MEAN, curve, paths, CBR))
     source = f"Networking'16: {source} (second-hand)"
+    needs = partial(_daps_uses_both, paths) if curve == DAPS else None
     return claim(name, statement, source, quantity, needs=needs, where=paths)
 
 
@@ -232,7 +208,6 @@ CLAIMS = (
         "843.7 against 68 ms",
         DAPS,
         HETEROGENEOUS,
-        _daps_uses_both(HETEROGENEOUS),
     ),
     _frames(
         "E11.daps-homogeneous",
@@ -240,7 +215,6 @@ CLAIMS = (
         "54.02 against 52.18 ms with lowest RTT",
         DAPS,
         HOMOGENEOUS,
-        _daps_uses_both(HOMOGENEOUS),
     ),
 )
 
@@ -260,9 +234,7 @@ _NETWORKING16_GAIN = 1.12
 
 
 def _bars(metric: Metric, workload: str = BULK) -> panels.Draw:
-    def cell(curve: str, paths: str) -> dict[str, Any]:
-        return at(curve, paths, workload)
-
+    cell = partial(at, workload=workload)
     return panels.bars_of(BOTH, metric, cell, STYLES, _NETWORKING16.get(metric.column))
 
 
@@ -273,10 +245,7 @@ _READINGS = {HETEROGENEOUS: "as above"} | {
 
 def notes(results: Results) -> Sequence[str]:
     """3G's share of the bytes, and the reasons for the verdicts."""
-
-    def on_3g(curve: str, workload: str = BULK) -> str:
-        return metrics.share("second").text(results, at(curve, HETEROGENEOUS, workload))
-
+    on_3g = metrics.share("second").texts(results, partial(at, paths=HETEROGENEOUS))
     return [
         f"3G carries {on_3g(MIN_RTT)} of the bytes with lowest RTT, {on_3g(BLEST)} with the rule "
         f"of BLEST's Linux implementation, and {on_3g(PAPER)} with the rule of the paper.",
@@ -289,20 +258,19 @@ def notes(results: Results) -> Sequence[str]:
         "was not blocked, down to 0 at least (this project's floor). The larger the step, the "
         "sooner the rule no longer waits. With a step of 0, the correction stays 1.",
         "DAPS gives each path a share that follows delays and windows, even if one path could "
-        f"carry all data: it sends {on_3g(DAPS, CBR)} of the bytes of frames over 3G, and lowest "
-        f"RTT {on_3g(MIN_RTT, CBR)}. After a loss, data waits on the subflow for which it was "
-        "planned. Delays come near the paper's only with a queue on 3G, which its background "
-        "traffic may have filled, and with fewer losses on WLAN.",
+        f"carry all data: it sends {on_3g(DAPS, workload=CBR)} of the bytes of frames over 3G, and "
+        f"lowest RTT {on_3g(MIN_RTT, workload=CBR)}. After a loss, data waits on the subflow for "
+        "which it was planned. Delays come near the paper's only with a queue on 3G, which its "
+        "background traffic may have filled, and with fewer losses on WLAN.",
         "We take the paper's delays as one-way, and leave out its background traffic.",
     ]
 
 
 ENTRY = Entry(
-    id="networking16-blest",
     title="Blocking estimation (BLEST) over 3G and WLAN (IFIP Networking 2016)",
     question="Does leaving the slow path idle when it would block the fast path save "
     "retransmissions, buffer space and time?",
-    references=(FERLIN_BLEST,),
+    references=cited("Networking'16"),
     parameters=parameters("""
         WLAN | <path.wlan in *_3g-wlan_*> | Networking'16
         3G | <path.second in *_3g-wlan_*>, no loss | Networking'16
@@ -322,7 +290,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),
-    cells=cells,
+    cells=joined(
+        grid(_cell, workload=_WORKLOADS, paths=BOTH, curve=STYLES),
+        grid(_cell, workload=(BULK,), paths=READINGS, curve=(MIN_RTT, BLEST, PAPER)),
+    ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=Source(
         "Networking 2016 ran version 0.90 of the original kernel on CORE, whose nodes share "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,19 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, estimate, mean, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
+from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+from anabranch.scenarios.scenario import Connection, NetworkPath
 from anabranch.words import counted, listed
 
 LIA, BALIA, UNCOUPLED, TCP = "LIA", "BALIA", "uncoupled NewReno", "TCP"
@@ -31,13 +34,9 @@ _CONTROL = {LIA: "lia", BALIA: "balia", UNCOUPLED: "new_reno", TCP: "new_reno"}
 RANDOM_LOSS, DROP_TAIL, RED_QUEUE = "random loss", "drop-tail", "RED"
 SUBFLOWS = (1, 2, 3)
 _CORE = {
-    RANDOM_LOSS: NetworkPath(
-        name="core", rate="10Mbit/s", delay="20ms", limit="400packets", loss="0.5%"
-    ),
-    DROP_TAIL: NetworkPath(name="core", rate="10Mbit/s", delay="20ms", limit="35packets"),
-    RED_QUEUE: NetworkPath(
-        name="core", rate="10Mbit/s", delay="20ms", limit="400packets", queue=red(35)
-    ),
+    RANDOM_LOSS: network_path("core", "10Mbit/s", "20ms", "400packets", loss="0.5%"),
+    DROP_TAIL: network_path("core", "10Mbit/s", "20ms", "35packets"),
+    RED_QUEUE: network_path("core", "10Mbit/s", "20ms", "400packets", queue=red(35)),
 }
 """The drop-tail queue is one bandwidth-delay product. With random loss, the queue is irrelevant."""
 
@@ -47,12 +46,12 @@ CORES = (RANDOM_LOSS, DROP_TAIL)
 WIFI_3G, UNEQUAL_LOSS, TORUS = "WiFi and 3G", "unequal loss", "torus"
 _PAIRS = {
     WIFI_3G: (
-        NetworkPath(name="one", rate="14.4Mbit/s", delay="10ms", limit="24packets"),
-        NetworkPath(name="two", rate="2.1Mbit/s", delay="50ms", limit="18packets"),
+        network_path("one", "14.4Mbit/s", "10ms", "24packets"),
+        network_path("two", "2.1Mbit/s", "50ms", "18packets"),
     ),
     UNEQUAL_LOSS: (
-        NetworkPath(name="one", rate="50Mbit/s", delay="20ms", limit="200packets", loss="0.1%"),
-        NetworkPath(name="two", rate="50Mbit/s", delay="20ms", limit="200packets", loss="1%"),
+        network_path("one", "50Mbit/s", "20ms", "200packets", loss="0.1%"),
+        network_path("two", "50Mbit/s", "20ms", "200packets", loss="1%"),
     ),
 }
 TCP_ONE, TCP_TWO = "TCP over one", "TCP over two"
@@ -60,42 +59,18 @@ LIA_ONE = "LIA over one"
 """One subflow of Multipath TCP: NewReno with the options of Multipath TCP in every segment."""
 _LINKS = 5
 
-WISCHIK = (
-    "D. Wischik, C. Raiciu, A. Greenhalgh, M. Handley: Design, Implementation and Evaluation of "
-    "Congestion Control for Multipath TCP. NSDI 2011."
-)
-RFC = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 6356, 2011."
-
 at = Factors("curve", "network", subflows=0)
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """One bottleneck with one to three subflows; two pairs of paths; the torus."""
-    shared = [
-        next_to_tcp(tier, curve, core, count)
-        for core in CORES
-        for count in SUBFLOWS
-        for curve in STYLES
-    ]
-    pairs = [_pair(tier, curve, name) for name in _PAIRS for curve in (LIA, TCP_ONE, TCP_TWO)]
-    return [*shared, *pairs, _pair(tier, LIA_ONE, UNEQUAL_LOSS), _torus(tier)]
 
 
 def _access(name: str, via: str) -> NetworkPath:
     """A path over a bottleneck. Jitter makes seeds differ where the bottleneck is deterministic."""
-    return NetworkPath(
-        name=name, via=via, rate="1Gbit/s", delay="2ms", limit="infinite", jitter="1ms"
-    )
+    return access(name, via, "2ms", jitter="1ms")
 
 
 def _connection(name: str, control: str, paths: Sequence[str]) -> Connection:
-    return Connection(
-        name=name,
-        paths=tuple(paths),
-        protocol="tcp" if control == TCP else "mptcp",
-        congestion_control=_CONTROL[control],
-        workload=Bulk(),
-    )
+    """TCP, or Multipath TCP with one or several subflows."""
+    protocol = "tcp" if control == TCP else "mptcp"
+    return flow(paths, name=name, protocol=protocol, congestion_control=_CONTROL[control])
 
 
 def next_to_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
@@ -117,22 +92,15 @@ def _pair(tier: Tier, curve: str, name: str) -> Cell:
 
 def _torus(tier: Tier) -> Cell:
     """Five links in a ring, and five connections, each over two neighbouring links."""
-    links = [
-        NetworkPath(name=f"link{n}", rate="10Mbit/s", delay="25ms", limit="45packets")
-        for n in range(_LINKS)
-    ]
+    links = [network_path(f"link{n}", "10Mbit/s", "25ms", "45packets") for n in range(_LINKS)]
     ways, connections = [], []
     for n in range(_LINKS):
         names = (f"left{n}", f"right{n}")
         ways += [_access(name, f"link{(n + side) % _LINKS}") for side, name in enumerate(names)]
         connections.append(_connection(f"main{n}", LIA, names))
+    words, paths = (LIA, TORUS), [*links, *ways]
     return tier.cell(
-        at(LIA, TORUS),
-        [*links, *ways],
-        connections,
-        words=(LIA, TORUS),
-        name="torus",
-        sample_interval="5s",
+        at(*words), paths, connections, words=words, name="torus", sample_interval="5s"
     )
 
 
@@ -262,6 +230,15 @@ _NSDI11_MBPS = {TCP_ONE: 14.4, TCP_TWO: 2.1, LIA: 17.3}
 """NSDI'11: TCP over WiFi and over 3G alone, and Multipath TCP over both."""
 
 
+def shares_in_words(results: Results, cores: Iterable[str], curves: Iterable[str]) -> str:
+    """The mean shares of these curves at these bottlenecks, as a sentence."""
+    words = []
+    for core, curve in product(cores, curves):
+        means = (f"{shares(curve, core, count)(results).mean():.2f}" for count in SUBFLOWS)
+        words.append(f"{core}, {curve}: {', '.join(means)}")
+    return f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}."
+
+
 def notes(results: Results) -> Sequence[str]:
     """Mean shares next to TCP, why all access paths are equal, and what goal 1 costs."""
 
@@ -270,13 +247,8 @@ def notes(results: Results) -> Sequence[str]:
 
     unequal = results.rows("subflows", network=UNEQUAL_LOSS, curve=LIA)
     timeouts = int(unequal["timeouts"].sum())
-    words = []
-    for core in CORES:
-        for curve in STYLES:
-            means = (f"{shares(curve, core, count)(results).mean():.2f}" for count in SUBFLOWS)
-            words.append(f"{core}, {curve}: {', '.join(means)}")
     return [
-        f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}.",
+        shares_in_words(results, CORES, STYLES),
         "All access paths are equal, because at a drop-tail queue a difference of 2 ms matters. A "
         "packet train of the flow with the slightly shorter round trip arrives just behind the "
         "tail of the other flow's train, and suffers the losses.",
@@ -290,11 +262,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="nsdi11-lia",
     title="Linked increases (LIA): fair on a shared bottleneck, useful on two (NSDI 2011)",
     question="Where its subflows share a bottleneck, does LIA take no more than one TCP flow? "
     "Where they do not, does it reach the goodput of the best path, or the sum?",
-    references=(WISCHIK, RFC),
+    references=cited("NSDI'11", "RFC 6356"),
     parameters=parameters("""
         shared bottleneck | <path.core.rate>, <path.core.rtt> RTT
         random loss | <path.core.loss in *_random-loss_*>, queue of
@@ -310,7 +281,11 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
-    cells=cells,
+    cells=joined(
+        grid(next_to_tcp, core=CORES, count=SUBFLOWS, curve=STYLES),
+        grid(_pair, name=_PAIRS, curve=(LIA, TCP_ONE, TCP_TWO)),
+        lambda tier: [_pair(tier, LIA_ONE, UNEQUAL_LOSS), _torus(tier)],
+    ),
     uncertain_parameters={**LINKS, **START},
     source=Source(
         "NSDI 2011 simulated, and also ran a predecessor of the original kernel.",

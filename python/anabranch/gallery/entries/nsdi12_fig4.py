@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, at_every, claim, for_each, least
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
-from anabranch.gallery.shared.wifi_3g import (
-    MPTCP,
-    MPTCP_M1,
-    MPTCP_M12,
-    MPTCP_M12_NSDI,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-)
-from anabranch.gallery.systems import Source
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
@@ -34,24 +27,15 @@ from anabranch.scenarios.scenario import Bulk
 CURVES = (TCP_WIFI, wifi_3g.TCP_3G, MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI)
 BUFFERS_KB = (50, 100, 200, 300, 400, 500, 600, 800, 1000)
 
-BONAVENTURE = (
-    "O. Bonaventure: Fixing problems before the submission deadline. Multipath TCP blog, on the "
-    "making of the NSDI 2012 paper."
-)
-MIGUEL_SINGH = "Miguel, Singh: reproduction of the receive buffer figure. CS244, Stanford, 2012."
+_PATHS = [replace(path, jitter="1ms") for path in (wifi_3g.WIFI, wifi_3g.THREE_G)]
 
 at = Factors("curve", "buffer_kb")
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """Every curve at every buffer size."""
-    return [_cell(tier, curve, kb) for kb in BUFFERS_KB for curve in CURVES]
 
 
 def _cell(tier: Tier, curve: str, kb: int) -> Cell:
     return tier.cell(
         at(curve, kb),
-        (replace(path, jitter="1ms", jitter_model="fifo") for path in (WIFI, THREE_G)),
+        _PATHS,
         wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()),
         words=(curve, f"{kb}kb"),
         name=f"{curve}, buffers {kb} kB",
@@ -88,7 +72,7 @@ def _fewer_duplicates(remedied: str) -> Quantity:
 
 
 def _used(*curves: str) -> Needs:
-    return wifi_3g.used(*(at(curve, kb) for curve in curves for kb in (200, 600)))
+    return wifi_3g.used(*at.every(curves, (200, 600)))
 
 
 def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
@@ -208,9 +192,7 @@ def notes(results: Results) -> Sequence[str]:
         most = f"{medians[_LARGEST_KB]:.2f} Mbit/s at {_LARGEST_KB} kB"
         return f"{curve}: lowest {medians[kb]:.2f} Mbit/s at {kb} kB, {most}"
 
-    def duplicates(curve: str) -> str:
-        return DUPLICATES.text(results, at(curve, _LARGEST_KB))
-
+    duplicates = DUPLICATES.texts(results, partial(at, buffer_kb=_LARGEST_KB))
     return [
         "The curves of MPTCP need not rise with the buffer: the dip is the effect under study. "
         + "; ".join(lowest(curve) for curve in CURVES[2:])
@@ -230,11 +212,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="nsdi12-fig4",
     title="Goodput over WiFi and 3G as the receive buffer grows (NSDI 2012, Figure 4)",
     question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
     "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
-    references=(wifi_3g.RAICIU, BONAVENTURE, MIGUEL_SINGH, wifi_3g.PAASCH),
+    references=cited("NSDI'12", "Bonaventure", "CS244'12", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | NSDI'12
         3G | <path.3g> (2 s) | NSDI'12
@@ -246,13 +227,9 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
+    cells=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
     uncertain_parameters=WIFI_3G,
-    source=Source(
-        "NSDI 2012 ran the original kernel of its time between two servers, over links "
-        "shaped by tc.",
-        ("remedies",),
-    ),
+    source=wifi_3g.NSDI12_SYSTEM,
     claims=CLAIMS,
     headline="E2.c-m12-never-worse",
     panels=(

@@ -9,11 +9,12 @@ from typing import Any
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
-from anabranch.gallery.measures import ratio_of_ratios
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.measures import derived, median, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
 from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
@@ -23,6 +24,7 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim
 from anabranch.results.estimates import number
 from anabranch.results.folder import Factor, Results
+from anabranch.results.metrics import expected_delay_ms
 from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks
 
@@ -41,30 +43,25 @@ REVERSE_DELAY_MS = {TCP_WIFI: 10.0, wifi_3g.TCP_3G: 75.0}
 
 _LINKS_SOURCE = "CS244'15, from an earlier experiment of NSDI'12"
 
+_factors = Factors("curve", "send", "receive", jitter_model="fifo")
+
 
 def at(curve: str, receive_kib: int = JUDGED_KIB, jitter_model: str = "fifo") -> dict[str, Factor]:
     """The factors of a cell with a send buffer of 200 KiB."""
-    return {
-        "curve": curve,
-        "send": "200KiB",
-        "receive": f"{receive_kib}KiB",
-        "jitter_model": jitter_model,
-    }
+    return _factors(curve, "200KiB", f"{receive_kib}KiB", jitter_model)
 
 
 def control(curve: str) -> dict[str, Factor]:
     """The factors of a cell of the negative control."""
-    return {"curve": curve, "send": CONTROL, "receive": CONTROL, "jitter_model": "fifo"}
+    return _factors(curve, CONTROL, CONTROL)
 
 
 def asked(curve: str, receive: str = ASKED[0]) -> dict[str, Factor]:
     """The factors of a cell whose buffers are sizes that a program requests from Linux."""
-    return {
-        "curve": curve,
-        "send": "200KiB requested",
-        "receive": f"{receive} requested",
-        "jitter_model": "fifo",
-    }
+    return _factors(curve, f"200KiB{_REQUESTED}", f"{receive}{_REQUESTED}")
+
+
+_JUDGED = [at(curve) for curve in (*CURVES, MPTCP_M12_NSDI)]
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -78,21 +75,19 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
-    curve, send, receive = (str(factors[name]) for name in ("curve", "send", "receive"))
-    model: JitterOrder = "reordering" if factors["jitter_model"] == "reordering" else "fifo"
-    three_g = dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER, jitter_model=model)
+    curve, send, receive, model = map(str, factors.values())
+    order: JitterOrder = "reordering" if model == "reordering" else "fifo"
+    three_g = dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER, jitter_model=order)
     send_size, receive_size = (size.removesuffix(_REQUESTED) for size in (send, receive))
     main = wifi_3g.connection(curve, send_size, receive_size, Blocks(block_size="8KiB"))
-    scenario = tier.scenario(
-        f"{curve}, send {send}, receive {receive}, {model} jitter",
+    is_size = receive.endswith("KiB")
+    return tier.cell(
+        factors | ({"receive_kib": float(receive.removesuffix("KiB"))} if is_size else {}),
         (wifi_3g.WIFI, three_g),
-        (wifi_3g.as_requested(main) if send.endswith(_REQUESTED) else main,),
-    )
-    kib = float(receive.removesuffix("KiB")) if receive.endswith("KiB") else None
-    numeric = {} if kib is None else {"receive_kib": kib}
-    judged = factors in [at(each) for each in (*CURVES, MPTCP_M12_NSDI)]
-    return Cell(
-        key_of(curve, send, receive, model), scenario, factors | numeric, keep_blocks=judged
+        wifi_3g.as_requested(main) if send.endswith(_REQUESTED) else main,
+        words=(curve, send, receive, model),
+        name=f"{curve}, send {send}, receive {receive}, {model} jitter",
+        keep_blocks=factors in _JUDGED,
     )
 
 
@@ -115,6 +110,25 @@ def _better_than_regular(remedied: str, cell: _Cells) -> list[Quantity]:
         Quantity("p95(regular) / p95(M1,2)", P95.ratio(a, b)),
         Quantity("IQR(regular) / IQR(M1,2)", metrics.IQR.ratio(a, b), "IQR"),
     ]
+
+
+_FROM_LAW = "deviation of the mean delay from send buffer / goodput − reverse one-way delay"
+
+
+def _little(curve: str) -> Quantity:
+    """How far the mean block delay is from the delay by Little's law, in per cent."""
+    measured, reverse_ms = MEAN.values(at(curve)), REVERSE_DELAY_MS[curve]
+    expected = derived(
+        lambda mbps: expected_delay_ms(SEND_BUFFER, mbps, reverse_ms), GOODPUT.values(at(curve))
+    )
+    deviation = derived(lambda mean, law: abs(mean / law - 1) * 100, measured, expected)
+
+    def describe(results: Results) -> str:
+        mean, by_law = (median(of)(results).text("ms") for of in (measured, expected))
+        return f"{curve}: mean delay {mean}, expected {by_law}, deviation"
+
+    group = f"TCP over either path: {_FROM_LAW}"
+    return Quantity(f"{curve}: {_FROM_LAW}", median(deviation), group=group, describe=describe)
 
 
 def _control(small: str, one: _Cells, large: str, other: _Cells, of: str) -> Quantity:
@@ -158,10 +172,8 @@ def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> 
     )
 
 
-_BOTH = used(at(MPTCP), at(MPTCP_M12))
-_BOTH_ASKED = used(asked(MPTCP), asked(MPTCP_M12))
 _LARGE = "6000 kB"
-_SMALL = partial(at, receive_kib=WINDOW_KIB)
+_REGULAR, _REMEDIED, _WIFI = (at(each, WINDOW_KIB) for each in (MPTCP, MPTCP_M12, TCP_WIFI))
 
 CLAIMS = (
     claim(
@@ -176,14 +188,7 @@ CLAIMS = (
         "The mean delay of a block is the send buffer divided by the goodput, minus the return "
         "path's delay.",
         "this project, by Little's law; NSDI'12: the send buffer is the reason for WiFi's delay",
-        (
-            dataclasses.replace(
-                wifi_3g.little(curve, SEND_BUFFER, REVERSE_DELAY_MS[curve], at(curve)),
-                group="TCP over either path: deviation of the mean delay from send buffer / "
-                "goodput − reverse one-way delay",
-            )
-            for curve in (TCP_WIFI, wifi_3g.TCP_3G)
-        ),
+        map(_little, REVERSE_DELAY_MS),
     ),
     claim(
         "E1.5-both-paths-used",
@@ -199,7 +204,7 @@ CLAIMS = (
         "The mechanisms matter less when buffers are large (negative control).",
         "CS244'15, challenge II; control with both buffers: this project",
         _control("200 KiB", at, _LARGE, control, "in both buffers"),
-        needs=_BOTH,
+        needs=used(at(MPTCP), at(MPTCP_M12)),
     ),
     *_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
     claim(
@@ -220,19 +225,15 @@ CLAIMS = (
         "Bonaventure's account of NSDI'12; buffer: this project",
         Quantity(
             "share of the time in which the window stops the sender, regular",
-            WINDOW_LIMITED.median(_SMALL(MPTCP)),
+            WINDOW_LIMITED.median(_REGULAR),
         ),
-        Quantity(
-            "goodput(regular) / goodput(TCP WiFi)",
-            GOODPUT.ratio(_SMALL(MPTCP), _SMALL(TCP_WIFI)),
-            "less",
-        ),
+        Quantity("goodput(regular) / goodput(TCP WiFi)", GOODPUT.ratio(_REGULAR, _WIFI), "less"),
         Quantity(
             "the same share of the time, M1,2 / regular",
-            WINDOW_LIMITED.ratio(_SMALL(MPTCP_M12), _SMALL(MPTCP)),
+            WINDOW_LIMITED.ratio(_REMEDIED, _REGULAR),
             "less",
         ),
-        needs=used(_SMALL(MPTCP), _SMALL(MPTCP_M12)),
+        needs=used(_REGULAR, _REMEDIED),
         where=f"receive buffer of {WINDOW_KIB} KiB",
     ),
     *_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),
@@ -241,7 +242,7 @@ CLAIMS = (
         "The mechanisms matter less when the receive buffer alone is large (negative control).",
         "CS244'15, challenge II: 32 KiB against a large default, as requested from Linux",
         _control("32 KiB", asked, _LARGE, partial(asked, receive=CONTROL), "of receive buffer"),
-        needs=_BOTH_ASKED,
+        needs=used(asked(MPTCP), asked(MPTCP_M12)),
         bounds="E1.6-control",
     ),
 )
@@ -303,12 +304,11 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="nsdi12-fig7",
     title="Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)",
     question="An application writes 8 KiB blocks as fast as the stack accepts them. How long "
     "does a block take over WiFi, over 3G, and over both with Multipath TCP, with and without "
     "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
-    references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
+    references=cited("NSDI'12", "CS244'15", "CoNEXT'13"),
     parameters=parameters(f"""
         WiFi | <path.wifi> (80 ms) | {_LINKS_SOURCE}
         3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit> (2 s) | {_LINKS_SOURCE}
@@ -329,8 +329,7 @@ ENTRY = Entry(
     cells=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=Source(
-        "NSDI 2012 ran the original kernel of its time between two servers, over links "
-        "shaped by tc. CS244'14 and '15 ran that of May 2014 (Linux 3.14) on Mininet.",
+        f"{wifi_3g.NSDI12_RAN} CS244'14 and '15 ran that of May 2014 (Linux 3.14) on Mininet.",
         ("remedies",),
         (original(), *ON_MININET),
     ),

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
@@ -39,13 +40,15 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
-    scenario = tier.scenario(
-        f"{curve}, {hosts}",
+    cell = tier.cell(
+        {"curve": curve},
         (wifi_3g.WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER)),
         wifi_3g.connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),
+        words=(curve, SHORT[hosts]),
+        name=f"{curve}, {hosts}",
+        keep_blocks=True,
     )
-    key = key_of(curve, SHORT[hosts])
-    return real_time.cell(key, hosts, scenario, {"curve": curve}, keep_blocks=True)
+    return real_time.on(hosts, cell)
 
 
 def _same_in_real_time(name: str, metric: Metric) -> tuple[Quantity, ...]:
@@ -135,19 +138,13 @@ def _draw_lateness(results: Results, axes: Axes) -> None:
         )  # fmt: skip
     axes.axvline(5, color=figures.GREY, linewidth=0.8)
     axes.axhline(1, color=figures.GREY, linewidth=0.8)
-    axes.set_xlim(0, 5.5)
-    axes.set_ylim(0, 1.1)
-    axes.set(
-        xlabel="lateness of packets, 99.9th percentile (ms)", ylabel="packets later than 1 ms (%)"
-    )
+    words = "lateness of packets, 99.9th percentile (ms)", "packets later than 1 ms (%)"
+    panels.dress(axes, {"span": (0, 5.5), "top": 1.1}, *words)
 
 
 def notes(results: Results) -> Sequence[str]:
     """The goodputs side by side, how buffers differ, and the emulator's lateness."""
-
-    def goodput(hosts: str, curve: str) -> str:
-        return GOODPUT.text(results, at(hosts, curve))
-
+    goodput = GOODPUT.texts(results, at)
     return [
         f"Goodput of MPTCP without the mechanisms: {goodput(VIRTUAL, MPTCP)} in virtual time, "
         f"{goodput(ENGINE, MPTCP)} with the engine and {goodput(KERNEL, MPTCP)} with Linux in "
@@ -162,11 +159,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="nsdi12-fig7-live",
     title="Delay of 8 KiB blocks: virtual time, real time, and Linux (NSDI 2012, Figure 7)",
     question="Does the engine behave in virtual time as it does in real time? How does the "
     "Multipath TCP of this machine's kernel perform on the same links?",
-    references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
+    references=cited("NSDI'12", "CS244'15", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s) | as in nsdi12-fig7

@@ -16,11 +16,11 @@ from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
-from anabranch.gallery.shared.connections import one_or_both
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
@@ -47,7 +47,7 @@ CONFIGURED_KB = 6000
 
 _WIFI = dataclasses.replace(wifi_3g.WIFI, jitter="1ms")
 _WEAK_3G = dataclasses.replace(wifi_3g.THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
-_FAST = NetworkPath(name="one", rate="100Mbit/s", delay="5ms", limit="84packets", jitter="100us")
+_FAST = network_path("one", "100Mbit/s", "5ms", "84packets", jitter="100us")
 """A tenth of 1 Gbit/s, with one bandwidth-delay product of queue."""
 _SLOW = dataclasses.replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
 _TWO, _THREE = (dataclasses.replace(_FAST, name=name) for name in ("two", "three"))
@@ -83,23 +83,19 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, network: str, size: int, curve: str) -> Cell:
     paths = _ways(size) if network == QUEUE else _PATHS[network]
     kb = size if network in (WEAK, UNEQUAL, SYMMETRIC) else CONFIGURED_KB
+    request = RequestResponse(request_size="200B", response_size=f"{size}kB", count=1)
     if network == WEAK:
         main = wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk())
     else:
-        main = one_or_both(
+        main = flow(
             ("one",) if curve == TCP else None,
             buffers=f"{kb}kB",
             remedies=_REMEDIES.get(curve),
-            workload=_request(size) if network == SHORT else Bulk(),
+            workload=request if network == SHORT else Bulk(),
         )
     if network == SHORT:
         tier = dataclasses.replace(tier, measured_s=5, warm_up_s=0)
     return tier.cell(at(network, curve, size), paths, main)
-
-
-def _request(kb: int) -> RequestResponse:
-    """One request over a new connection."""
-    return RequestResponse(request_size="200B", response_size=f"{kb}kB", count=1)
 
 
 def _ways(count: int) -> list[NetworkPath]:
@@ -155,16 +151,15 @@ _SHORT_KB = [kb for kb in FILES_KB if kb <= 30]
 
 def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Needs:
     """The precondition that the path carried bytes at every size."""
-    return carried(path, *(at(network, curve, size) for size in sizes), over=0)
+    return carried(path, *at.every(network, curve, sizes), over=0)
 
 
 def _queue_grows(results: Results) -> str | None:
     """The precondition that with every number of subflows, many segments arrived out of order."""
-    waiting = {
-        n: OUT_OF_ORDER_SEGMENTS.values(at(QUEUE, MPTCP, n))(results).min() for n in SUBFLOWS
-    }
-    few = [count for count, segments in waiting.items() if segments < 1000]
-    return f"too few segments out of order with {few[0]} subflows" if few else None
+    for count in SUBFLOWS:
+        if OUT_OF_ORDER_SEGMENTS.values(at(QUEUE, MPTCP, count))(results).min() < 1000:
+            return f"too few segments out of order with {count} subflows"
+    return None
 
 
 _SHAPE = "NSDI'12 (shape); threshold: this project"
@@ -298,11 +293,10 @@ def _waiting(results: Results, count: int) -> str:
 
 
 ENTRY = Entry(
-    id="nsdi12-scenarios",
     title="Weak 3G, fast links, memory, receive queue and short flows (NSDI 2012)",
     question="Do the mechanisms of NSDI 2012 hold beyond WiFi and 3G: on a very weak second path, "
     "on fast links, for memory, for the receive queue and for short flows?",
-    references=(wifi_3g.RAICIU,),
+    references=cited("NSDI'12"),
     parameters=parameters(f"""
         weak 3G | <path.3g in weak-3g*>; WiFi of figure 4 | rate: NSDI'12; else this project
         fast links | <path.one in three-equal-links*> | this project; scaled from 1 Gbit/s to 1/10
@@ -316,11 +310,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "NSDI 2012 ran the original kernel of its time between two servers, over links "
-        "shaped by tc.",
-        ("remedies",),
-    ),
+    source=wifi_3g.NSDI12_SYSTEM,
     claims=CLAIMS,
     headline="E3.weak-3g-cured",
     panels=(

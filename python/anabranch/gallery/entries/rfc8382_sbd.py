@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,13 @@ from anabranch.gallery.measures import Values, derived, estimate, mean, median, 
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.shared.connections import tcp
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import (
-    Bulk,
-    Connection,
     CrossTraffic,
     Distribution,
     NetworkPath,
@@ -45,11 +44,6 @@ _DELAY_MS = Range(5, 60)
 _QUEUE_MS = Range(50, 200)
 _LOAD = Range(0.60, 0.95)
 
-RFC = (
-    "D. Hayes, S. Ferlin, M. Welzl, K. Hiorth: Shared Bottleneck Detection for Coupled Congestion "
-    "Control for RTP Media. RFC 8382, 2018."
-)
-
 
 @dataclass(frozen=True)
 class Bottleneck:
@@ -62,12 +56,8 @@ class Bottleneck:
 
     def path(self, name: str) -> NetworkPath:
         """The link as a path of a scenario."""
-        return NetworkPath(
-            name=name,
-            rate=f"{self.rate_mbps:.3f}Mbit/s",
-            delay=f"{self.delay_ms:.3f}ms",
-            limit=f"{self.queue_ms:.3f}ms",
-        )
+        rate = f"{self.rate_mbps:.3f}Mbit/s"
+        return network_path(name, rate, f"{self.delay_ms:.3f}ms", f"{self.queue_ms:.3f}ms")
 
     def traffic(self, name: str) -> list[CrossTraffic]:
         """UDP sources whose mean rates add up to the load."""
@@ -100,29 +90,21 @@ def cells(tier: Tier) -> list[Cell]:
     ]
 
 
-def _access(name: str, via: str) -> NetworkPath:
-    return NetworkPath(name=name, via=via, rate="1Gbit/s", delay="1ms", limit="infinite")
-
-
 def _cell(
     tier: Tier, environment: str, number: int, pair: tuple[Bottleneck, Bottleneck], curve: str
 ) -> Cell:
     cores = ("core",) if environment == SHARED else ("core", "other")
     last = cores[-1]
     paths = [each.path(name) for each, name in zip(pair, cores, strict=False)]
-    paths += [_access("one", "core"), _access("two", last), _access("tcp", "core")]
-    multipath = Connection(
-        name="main",
-        paths=("one", "two"),
-        congestion_control="lia",
-        shared_bottleneck_detection=SharedBottleneckDetection() if curve == DETECTION else None,
-        workload=Bulk(),
-    )
+    ways = {"one": "core", "two": last, "tcp": "core"}
+    paths += [access(way, via, "1ms") for way, via in ways.items()]
+    detection = SharedBottleneckDetection() if curve == DETECTION else None
+    multipath = flow(("one", "two"), shared_bottleneck_detection=detection)
     point = f"{environment} {number:03}"
     return tier.cell(
         at(curve, environment) | {"point": point},
         paths,
-        (multipath, tcp("tcp", "tcp")),
+        (multipath, flow(("tcp",), name="tcp")),
         words=(curve, point),
         sample_interval="350ms",
         cross_traffic=tuple(
@@ -160,8 +142,10 @@ def _accuracy(a: Any, b: Any, axis: int) -> Any:
 _GAIN = derived(np.divide, _goodputs(DETECTION, DISJOINT), _goodputs(LIA, DISJOINT))
 _SOURCE = "RFC 8382; threshold: this project"
 
+_claim = partial(claim, needs=both_used(DETECTION))
+
 CLAIMS = (
-    claim(
+    _claim(
         "E12.a-shared",
         "The sender detects that subflows share a bottleneck.",
         _SOURCE,
@@ -169,10 +153,9 @@ CLAIMS = (
             "settings in which both subflows were coupled most of the time",
             mean(_RIGHT[SHARED], of="settings"),
         ),
-        needs=both_used(DETECTION),
         where=SHARED,
     ),
-    claim(
+    _claim(
         "E12.b-disjoint",
         "The sender detects that subflows have different bottlenecks.",
         _SOURCE,
@@ -180,10 +163,9 @@ CLAIMS = (
             "settings in which the subflows were coupled at most half of the time",
             mean(_RIGHT[DISJOINT], of="settings"),
         ),
-        needs=both_used(DETECTION),
         where=DISJOINT,
     ),
-    claim(
+    _claim(
         "E12.e-balanced-accuracy",
         "The sender distinguishes shared from separate bottlenecks.",
         _SOURCE,
@@ -191,7 +173,6 @@ CLAIMS = (
             "balanced accuracy: mean of the shares of settings with a right verdict",
             estimate(_accuracy, _RIGHT[SHARED], _RIGHT[DISJOINT], of="settings"),
         ),
-        needs=both_used(DETECTION),
     ),
     claim(
         "E12.c-uncoupled-gains",
@@ -201,14 +182,13 @@ CLAIMS = (
         needs=both_used(*STYLES),
         where=DISJOINT,
     ),
-    claim(
+    _claim(
         "E12.d-fair",
         "With one bottleneck, TCP keeps its share.",
         "RFC 6356 §2, goal 2; range: this project",
         Quantity(
             "median share of TCP, one bottleneck", median(tcp_shares(DETECTION), of="settings")
         ),
-        needs=both_used(DETECTION),
     ),
 )
 
@@ -240,11 +220,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="rfc8382-sbd",
     title="Shared-bottleneck detection (RFC 8382)",
     question="Does the sender detect which of its subflows share a bottleneck? Does coupling only "
     "those subflows pay off?",
-    references=(RFC,),
+    references=cited("RFC 8382"),
     parameters=parameters(f"""
         settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100
         bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms

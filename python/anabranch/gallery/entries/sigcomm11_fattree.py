@@ -15,13 +15,15 @@ from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, 
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Connection, NetworkPath, Scenario
 from anabranch.words import listed
 
 TCP, LIA, UNCOUPLED = "TCP", "LIA", "uncoupled NewReno"
@@ -40,10 +42,6 @@ TREE = FatTree(ports=4, rate="100Mbit/s", delay="20us", limit="100packets")
 OPTIMUM_MBPS = 100 * 1448 / 1500
 """The line rate of a host, less the headers of TCP."""
 
-RAICIU = (
-    "C. Raiciu, S. Barré, C. Pluntke, A. Greenhalgh, D. Wischik, M. Handley: Improving Datacenter "
-    "Performance and Robustness with Multipath TCP. SIGCOMM 2011."
-)
 WISCHIK = (
     "D. Wischik, C. Raiciu, A. Greenhalgh, M. Handley: Design, Implementation and Evaluation of "
     "Congestion Control for Multipath TCP. NSDI 2011."
@@ -79,25 +77,21 @@ def flows_of(curve: str, subflows: int, seed: int) -> list[Flow]:
     return draw(TREE, subflows, seed)
 
 
-def _paths(flow: Flow) -> list[NetworkPath]:
+def _paths(each: Flow) -> list[NetworkPath]:
     """A path for each subflow. Its own link is the inside of the host, which delays nothing."""
     return [
-        NetworkPath(
-            name=f"{flow.source}.{n}", rate="10Gbit/s", delay="0us", limit="infinite", via=route
-        )
-        for n, route in enumerate(flow.routes)
+        network_path(f"{each.source}.{n}", "10Gbit/s", "0us", "infinite", via=route)
+        for n, route in enumerate(each.routes)
     ]
 
 
-def _connection(flow: Flow, curve: str) -> Connection:
-    return Connection(
-        name=f"{flow.source} to {flow.destination}",
-        paths=tuple(path.name for path in _paths(flow)),
-        protocol="tcp" if curve == TCP else "mptcp",
-        congestion_control="lia" if curve in (LIA, ONE_WAY) else "new_reno",
+def _connection(each: Flow, curve: str) -> Connection:
+    return flow(
+        [path.name for path in _paths(each)],
+        name=f"{each.source} to {each.destination}",
+        control="lia" if curve in (LIA, ONE_WAY) else "new_reno",
         direction="upload",
-        start=f"{flow.start_us}us",
-        workload=Bulk(),
+        start=f"{each.start_us}us",
     )
 
 
@@ -151,6 +145,12 @@ def _words(curve: str, subflows: int) -> str:
 _ONE, _EIGHT = (TCP, 1), (LIA, MOST)
 _STEPS = (_ONE, (LIA, 2), (LIA, 4), _EIGHT)
 
+
+def _eight_over_tcp(words: str, of: Callable[[str, int], Values], bound: str) -> Quantity:
+    ratio = mean_ratio(of(*_EIGHT), of(*_ONE))
+    return Quantity(f"{words}, LIA with 8 subflows / TCP", ratio, bound)
+
+
 _claim = partial(claim, needs=_carried)
 
 CLAIMS = (
@@ -186,16 +186,8 @@ CLAIMS = (
         "FT.d-fairer",
         "The slowest flow gains most, and flows are more equal than with TCP.",
         "SIGCOMM'11: “better fairness on many topologies”",
-        Quantity(
-            "goodput of the slowest flow, LIA with 8 subflows / TCP",
-            mean_ratio(worst(*_EIGHT), worst(*_ONE)),
-            "slowest",
-        ),
-        Quantity(
-            "Jain's index, LIA with 8 subflows / TCP",
-            mean_ratio(jain(*_EIGHT), jain(*_ONE)),
-            "index",
-        ),
+        _eight_over_tcp("goodput of the slowest flow", worst, "slowest"),
+        _eight_over_tcp("Jain's index", jain, "index"),
     ),
     _claim(
         "FT.e-coupling-is-free",
@@ -261,8 +253,7 @@ def _draw_ranked(results: Results, axes: Axes) -> None:
             ranks, goodputs, color=style.colour, linestyle=style.line, label=_words(*case),
             marker=style.marker, markersize=3,
         )  # fmt: skip
-    axes.set(xlabel="rank of the flow", ylabel="goodput (% of the optimum)")
-    axes.set_ylim(0, 105)
+    axes.set(xlabel="rank of the flow", ylabel="goodput (% of the optimum)", ylim=(0, 105))
 
 
 _CASES = {_words(*case): case for case in _RANKED}
@@ -276,15 +267,13 @@ _COLUMNS: dict[str, Callable[[str, int], Values]] = {
 
 def _overview(results: Results) -> Table:
     """Mean goodput, slowest flow and Jain's index of every cell."""
-    cases = [(curve, count) for curve, counts in SUBFLOWS.items() for count in counts]
-    scales = {heading: 100 if "%" in heading else 1 for heading in _COLUMNS}
-    rows = (
-        (
-            *map(str, case),
-            *(mean(of(*case), scales[x])(results).text() for x, of in _COLUMNS.items()),
-        )
-        for case in cases
-    )
+
+    def row(curve: str, count: int) -> tuple[str, ...]:
+        scales = {heading: 100 if "%" in heading else 1 for heading in _COLUMNS}
+        values = (mean(of(curve, count), scales[x]) for x, of in _COLUMNS.items())
+        return (curve, str(count), *(value(results).text() for value in values))
+
+    rows = (row(curve, count) for curve, counts in SUBFLOWS.items() for count in counts)
     return Table(("curve", "subflows", *_COLUMNS), tuple(rows))
 
 
@@ -307,11 +296,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="sigcomm11-fattree",
     title="A data centre: subflows over a FatTree (SIGCOMM 2011)",
     question="In a FatTree, TCP flows over random routes collide. How much of the network do they "
     "leave unused, and how many subflows does Multipath TCP need to use it?",
-    references=(RAICIU, WISCHIK),
+    references=cited("SIGCOMM'11", "NSDI'11"),
     parameters=parameters("""
         topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4: this project
         rate of all cables | 100 Mbit/s in each direction | this project: NSDI'11 has up to 99

@@ -12,10 +12,9 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -68,14 +67,9 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         single = name != "main" or curve == TCP
         names = [f"{name}-{number}" for number in range(1 if single else len(links))]
         accesses += [_access(way, via) for way, via in zip(names, links, strict=False)]
+        control = tcp_control if single else _CONTROL[curve]
         connections.append(
-            veerman12.connection(
-                name,
-                BUFFER_MB,
-                paths=tuple(names),
-                protocol="tcp" if single else "mptcp",
-                congestion_control=tcp_control if single else _CONTROL[curve],
-            )
+            veerman12.connection(BUFFER_MB, name=name, paths=names, congestion_control=control)
         )
     paths = (*cores[: len(set(_ROUTES[network]["main"]))], *accesses)
     return tier.cell(at(curve, network), paths, connections, sample_interval="1s")
@@ -107,8 +101,8 @@ _TWO_LINKS = (TWO_LINKS_ONE_TCP, TWO_LINKS_TWO_TCP)
 
 
 def _carried(*curves: str, networks: Sequence[str] = tuple(_ROUTES)) -> Needs:
-    cells = (at(curve, network) for curve in curves for network in networks)
-    return carried(("main-0", "main-1"), *(cell | {"connection": "main"} for cell in cells))
+    cells = (cell | {"connection": "main"} for cell in at.every(curves, networks))
+    return carried(("main-0", "main-1"), *cells)
 
 
 _SAME_TOTAL = "in theory, every connection has the same total"
@@ -246,14 +240,11 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="veerman12-fairness",
     title="Next to TCP in a LAN, on one and two shared links (Veerman 2012)",
     question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
     "this link, and if it has another link?",
-    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
-    parameters=(
-        veerman12.SCALING,
-        *parameters(f"""
+    references=cited("Veerman'12", "RFC 6356"),
+    parameters=veerman12.with_stack(f"""
         links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
         access | 10 Gbit/s, 1 ms of the RTT, equal for all
         buffers | {BUFFER_MB:g} MB each | slides: LAN throughput
@@ -261,16 +252,11 @@ ENTRY = Entry(
         TCP in one arm | CUBIC | this project: the default of the slides' kernel
         theory | all connections have the same total | this project: RFC 6356 §2
     """),
-        *veerman12.STACK_PARAMETERS,
-    ),
     quick=Tier("quick", seeds=10, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS, **START},
-    source=Source(
-        "Veerman ran the original kernel of Linux 3.2 over real links.",
-        ("congestion_control",),
-    ),
+    source=veerman12.source("congestion_control"),
     claims=veerman12.at_scale(CLAIMS),
     panels=(
         Panel(

@@ -16,11 +16,10 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw
-from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
-from anabranch.gallery.systems import Source
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Measure
@@ -81,12 +80,13 @@ class OpensOnce(policy.PathManager):
 
 
 at = Factors("test", "curve", "buffer_mb")
+_BUFFERS = at.every(THROUGHPUT, LIA, BUFFERS_MB)
 
 
 def cells(tier: Tier) -> list[Cell]:
     """Buffers; interfaces down and up; a third, larger link; two large links."""
     return [
-        *(_cell(tier, at(THROUGHPUT, LIA, buffer)) for buffer in BUFFERS_MB),
+        *(_cell(tier, each) for each in _BUFFERS),
         *(_flapping(tier, arm) for arm in ARMS),
         _transfer(tier),
         *(_balancing(tier, mss) for mss in MSS_BUFFER_MB),
@@ -106,7 +106,7 @@ def _cell(
     return tier.cell(
         factors,
         paths,
-        tuple(veerman12.connection(name, buffer, **others) for name in sessions),
+        [veerman12.connection(buffer, name=name, **others) for name in sessions],
         words=[word.replace("/", "-") for word in words],
         name=", ".join(words),
         keep_samples=factors["test"] == ROBUSTNESS,
@@ -219,8 +219,8 @@ def _percent_of_file(byte_count: Sample) -> Sample:
 
 
 _TRANSFER = at(TRANSFER, REJOINS, SLIDES_MB)
-_TWO_TEN = [at(TWO_TEN, curve, TWO_TEN_MB) for curve in SESSIONS]
-_ENOUGH = [at(THROUGHPUT, LIA, buffer) for buffer in BUFFERS_MB if buffer >= MIN_BUFFER_MB]
+_TWO_TEN = at.every(TWO_TEN, SESSIONS, TWO_TEN_MB)
+_ENOUGH = [cell for cell in _BUFFERS if float(cell["buffer_mb"]) >= MIN_BUFFER_MB]
 _BALANCED = {mss: at(BALANCING, f"MSS {mss}", buffer) for mss, buffer in MSS_BUFFER_MB.items()}
 _LEAST_MB = BUFFERS_MB[0]
 _ON_TEN = share("ten")
@@ -357,9 +357,8 @@ def notes(results: Results) -> Sequence[str]:
     """What limits the runs, and how soon throughput recovers."""
     shares = [_ON_TEN.values(cell)(results) for cell in _BALANCED.values()]
     spread = "; ".join(f"{share.min():.1f} to {share.max():.1f} %" for share in shares)
-    buffers = [at(THROUGHPUT, LIA, buffer) for buffer in BUFFERS_MB]
     silent = _settling_s(SILENT, (1, 3), 0.9 * SUM_MBPS)(results).text("s")
-    limits = veerman12.limited(results, [f"{b:g} MB" for b in BUFFERS_MB], buffers)
+    limits = veerman12.limited(results, _BUFFERS)
     recovery = veerman12.recovery_s(2, 1, RTT_MS, SMALL_MSS)
     return [
         f"Limits of throughput — {limits}. "
@@ -375,14 +374,11 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="veerman12-lan",
     title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
     question="Which buffer does Multipath TCP need in a LAN to reach the sum of its links? Does "
     "its throughput follow links that go down and come up?",
-    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
-    parameters=(
-        veerman12.SCALING,
-        *parameters(f"""
+    references=cited("Veerman'12", "RFC 6356"),
+    parameters=veerman12.with_stack(f"""
         links | 1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT | slides
         buffers, 1 + 1 Gbit/s | 0.625 to 5 MB; 6 MB | 6 MB: slides; else this project
         rule for buffers | 2 × longest RTT × sum of rates: 2.5 MB for 1 + 1 Gbit/s | slides
@@ -395,16 +391,11 @@ ENTRY = Entry(
             in this entry
         transfer | {TRANSFER_MB} MB, both links down and up six times within 26 s
     """),
-        *veerman12.STACK_PARAMETERS,
-    ),
     quick=Tier("quick", seeds=5, measured_s=30),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "Veerman ran the original kernel of Linux 3.2 over real links.",
-        (),
-    ),
+    source=veerman12.source(),
     claims=veerman12.at_scale(CLAIMS),
     panels=(
         Panel(
@@ -414,8 +405,7 @@ ENTRY = Entry(
                 {LIA: ({"test": THROUGHPUT}, Style(BLUE))},
                 MIN_BUFFER_MB,
                 8,
-                top=1.15 * SUM_MBPS,
-                lines={SUM_MBPS: "sum of the rates", LINK_MBPS: "one link"},
+                {SUM_MBPS: "sum of the rates", LINK_MBPS: "one link"},
             ),
         ),
         *(

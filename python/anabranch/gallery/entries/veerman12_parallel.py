@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Tier
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import SCALE
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection
 
 MPTCP = "MPTCP"
 EVEN, RIGHT = "TCP, 1:1", "TCP, 4:1"
@@ -45,15 +46,14 @@ _LINKS = (veerman12.link("small", SMALL_GBPS, RTT_MS), veerman12.link("large", L
 at = Factors("workload", "curve", "flows")
 """The factors of a cell; Multipath TCP is one connection with two subflows."""
 
+FILES = ((MPTCP, 1), *product(_PARTS, FLOWS))
+"""The curves that carry a file, and their numbers of flows."""
+
 
 def cells(tier: Tier) -> list[Cell]:
     """A file with every number of flows and both splits; the largest number next to TCP."""
-    parallel = [(curve, flows) for curve in _PARTS for flows in FLOWS]
-    shared = [(MPTCP, 1), (EVEN, max(FLOWS))]
-    return [
-        *(_cell(tier, FILE, curve, flows) for curve, flows in [(MPTCP, 1), *parallel]),
-        *(_cell(tier, SHARED, curve, flows) for curve, flows in shared),
-    ]
+    files = [_cell(tier, FILE, *case) for case in FILES]
+    return files + [_cell(tier, SHARED, *case) for case in _NEXT_TO_TCP.values()]
 
 
 def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
@@ -61,16 +61,15 @@ def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
     if workload == SHARED:
         connections.append(_connection("tcp", ("large",), 0, whole=False))
     words = (workload, curve, str(flows))
-    scenario = Scenario(
+    return tier.cell(
+        at(workload, curve, flows),
+        _LINKS,
+        connections,
+        words=[word.replace(":", "-") for word in words],
         name=", ".join(words),
-        duration=f"{tier.warm_up_s + tier.measured_s}s",
         warm_up=None if workload == FILE else tier.warm_up,
         sample_interval="1s",
-        paths=_LINKS,
-        connections=tuple(connections),
     )
-    key = key_of(*words).replace(":", "-")
-    return Cell(key, scenario, at(workload, curve, flows))
 
 
 def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]:
@@ -87,15 +86,8 @@ def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]
 
 
 def _connection(name: str, paths: tuple[str, ...], size: int, *, whole: bool) -> Connection:
-    is_tcp = len(paths) == 1
-    return veerman12.connection(
-        name,
-        BUFFER_MB,
-        paths=paths,
-        protocol="tcp" if is_tcp else "mptcp",
-        congestion_control="new_reno" if is_tcp else "lia",
-        workload=Bulk(size=f"{size}B") if whole else Bulk(),
-    )
+    workload = Bulk(size=f"{size}B") if whole else Bulk()
+    return veerman12.connection(BUFFER_MB, name=name, paths=paths, workload=workload)
 
 
 @by_seed
@@ -137,51 +129,49 @@ def _over_parallel(curve: str) -> tuple[Quantity, ...]:
 
 
 _BOTH_USED = carried(("large", "small"), at(FILE, MPTCP, 1) | {"connection": "main"})
-_NEXT_TO_TCP = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
+_FOUR = f"{max(FLOWS) // 2} parallel flows"
+_NEXT_TO_TCP = {MPTCP: (MPTCP, 1), _FOUR: (EVEN, max(FLOWS))}
+
+
+def _next_to(words: str, bound: str = "") -> Quantity:
+    share = median(tcp_share(*_NEXT_TO_TCP[words]))
+    return Quantity(f"TCP's share next to {words}", share, bound)
+
+
 _SOURCE = "this project; the slides name GridFTP as further work"
 
-CLAIMS = veerman12.at_scale(
-    (
-        claim(
-            "VP.a-right-split",
-            "Multipath TCP carries a file about as fast as parallel TCP whose split fits the "
-            "links, and needs to know neither.",
-            _SOURCE,
-            _over_parallel(RIGHT),
-            needs=_BOTH_USED,
-        ),
-        claim(
-            "VP.b-even-split",
-            "Multipath TCP is faster than parallel TCP that splits a file evenly over unequal "
-            "links.",
-            _SOURCE,
-            _over_parallel(EVEN),
-            needs=_BOTH_USED,
-        ),
-        claim(
-            "VP.c-fair",
-            "Next to Multipath TCP, a TCP flow keeps its share of the large link. Next to four "
-            "parallel flows, it does not.",
-            "RFC 6356 §2, goal 2; range: this project",
-            (
-                Quantity(
-                    f"TCP's share next to {words}",
-                    median(tcp_share(*case)),
-                    "" if words == MPTCP else "parallel",
-                )
-                for words, case in _NEXT_TO_TCP.items()
-            ),
-        ),
-    )
+CLAIMS = (
+    claim(
+        "VP.a-right-split",
+        "Multipath TCP carries a file about as fast as parallel TCP whose split fits the links, "
+        "and needs to know neither.",
+        _SOURCE,
+        _over_parallel(RIGHT),
+        needs=_BOTH_USED,
+    ),
+    claim(
+        "VP.b-even-split",
+        "Multipath TCP is faster than parallel TCP that splits a file evenly over unequal links.",
+        _SOURCE,
+        _over_parallel(EVEN),
+        needs=_BOTH_USED,
+    ),
+    claim(
+        "VP.c-fair",
+        "Next to Multipath TCP, a TCP flow keeps its share of the large link. Next to four "
+        "parallel flows, it does not.",
+        "RFC 6356 §2, goal 2; range: this project",
+        _next_to(MPTCP),
+        _next_to(_FOUR, "parallel"),
+    ),
 )
 
 
 def _overview(results: Results) -> Table:
     """The rate of the file with each number of flows, and TCP's shares."""
-    files = [(MPTCP, 1), *((curve, flows) for curve in _PARTS for flows in FLOWS)]
     rows = [
         (curve, str(flows), median(file_mbps(curve, flows))(results).text(), "–")
-        for curve, flows in files
+        for curve, flows in FILES
     ]
     rows += [
         (f"{curve}, endless", str(flows), "–", median(tcp_share(curve, flows))(results).text())
@@ -203,11 +193,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="veerman12-parallel",
     title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
     "Which share of a link does a TCP flow next to them keep?",
-    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
+    references=cited("Veerman'12", "RFC 6356"),
     parameters=(
         *parameters(f"""
         links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”
@@ -224,11 +213,8 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=110, warm_up_s=10),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "Veerman ran the original kernel of Linux 3.2 over real links.",
-        (),
-    ),
-    claims=CLAIMS,
+    source=veerman12.source(),
+    claims=veerman12.at_scale(CLAIMS),
     panels=(
         Panel(
             "A file of 2 GB over both links",

@@ -12,9 +12,9 @@ from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import NetworkPath
@@ -58,7 +58,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
-    main = veerman12.connection("main", buffer_mb, scale=1)
+    main = veerman12.connection(buffer_mb, scale=1)
     words = (curve, f"{buffer_mb:g}mb")
     return tier.cell(at(curve, buffer_mb), _PATHS[curve], main, words=words, keep_samples=True)
 
@@ -92,7 +92,7 @@ CLAIMS = (
             SMALLER_MB,
             lambda buffer: GOODPUT.ratio(at(TWO_LINKS, buffer), at(THREE_LINKS, buffer)),
         ),
-        needs=carried(_ALL_LINKS, *(at(THREE_LINKS, buffer) for buffer in SMALLER_MB)),
+        needs=carried(_ALL_LINKS, *at.every(THREE_LINKS, SMALLER_MB)),
         where="goodput",
     ),
     claim(
@@ -125,11 +125,10 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="veerman12-unscaled",
     title="At full rates: 10 Gbit/s at 202 ms with 570 MB (Veerman 2012)",
     question="Do links of 0.3 + 1 + 10 Gbit/s reach their sum with the rule's 570 MB when one of "
     "them is at 202 ms? What do they reach with smaller buffers?",
-    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
+    references=cited("Veerman'12", "RFC 6356"),
     parameters=parameters("""
         scaling | none | the other entries after Veerman use a tenth
         links | 0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT | slides
@@ -143,10 +142,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=10, warm_up_s=6),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "Veerman ran the original kernel of Linux 3.2 over real links.",
-        (),
-    ),
+    source=veerman12.source(),
     claims=CLAIMS,
     panels=(
         Panel(
@@ -181,10 +177,7 @@ ENTRY = Entry(
             "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
             "Throughput by path for the first five seeds, which differ only in their jitter.",
             veerman12.draw_paths(
-                {
-                    f"seed {seed}": at(BALANCING, BALANCING_MB) | {"seed": seed}
-                    for seed in range(1, 6)
-                },
+                {f"seed {seed}": _BALANCED | {"seed": seed} for seed in range(1, 6)},
                 {"one": BLUE, "two": ORANGE, "ten": GREEN},
             ),
         ),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise, product
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
-from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import link
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -48,23 +48,13 @@ _LONG_S = round(5 * RECOVERY_S + 1)
 
 at = Factors("test", "curve", "buffer_mb")
 
-
-def cells(tier: Tier) -> list[Cell]:
-    """Two links with every buffer; a far third link; a LAN next to a WAN."""
-    return [
-        *(_cell(tier, THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB),
-        *(_cell(tier, THROUGHPUT, HYSTART, buffer) for buffer in ENOUGH_MB),
-        *(
-            _cell(tier, ADVANCED, curve, buffer)
-            for curve in (TWO_LINKS, THREE_LINKS)
-            for buffer in ADVANCED_MB
-        ),
-        *(
-            _cell(tier, MIXED, curve, buffer)
-            for curve in (LAN_WAN, LAN_WAN_LINUX)
-            for buffer in MIXED_MB
-        ),
-    ]
+SETTINGS = (
+    *product([THROUGHPUT], [SLOW_START], BUFFERS_MB),
+    *product([THROUGHPUT], [HYSTART], ENOUGH_MB),
+    *product([ADVANCED], [TWO_LINKS, THREE_LINKS], ADVANCED_MB),
+    *product([MIXED], [LAN_WAN, LAN_WAN_LINUX], MIXED_MB),
+)
+"""Two links with every buffer; a far third link; a LAN next to a WAN."""
 
 
 def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
@@ -73,7 +63,7 @@ def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
         measured_s = max(measured_s, _LONG_S)
     words = (test, curve, f"{buffer_mb:g}mb")
     host = _AS_LINUX_COUNTS if curve == LAN_WAN_LINUX else None
-    main = veerman12.connection("main", buffer_mb, hystart=curve == HYSTART, host=host)
+    main = veerman12.connection(buffer_mb, hystart=curve == HYSTART, host=host)
     duration = f"{tier.warm_up_s + measured_s}s"
     factors = at(test, curve, buffer_mb)
     return tier.cell(factors, _PATHS[curve], main, words=words, duration=duration)
@@ -84,13 +74,9 @@ def _over(above: dict[str, Factor], below: dict[str, Factor]) -> dict[str, Measu
     return {" / ".join(words): GOODPUT.ratio(above, below)}
 
 
-_RISING = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
-_ENOUGH = [
-    at(THROUGHPUT, curve, buffer) for curve, buffer in product((SLOW_START, HYSTART), ENOUGH_MB)
-]
-_TWO, _THREE = (
-    [at(ADVANCED, curve, buffer) for buffer in ADVANCED_MB] for curve in (TWO_LINKS, THREE_LINKS)
-)
+_RISING = at.every(THROUGHPUT, SLOW_START, BUFFERS_MB)
+_ENOUGH = at.every(THROUGHPUT, (SLOW_START, HYSTART), ENOUGH_MB)
+_TWO, _THREE = (at.every(ADVANCED, curve, ADVANCED_MB) for curve in (TWO_LINKS, THREE_LINKS))
 _TEN, _RULE = (at(MIXED, LAN_WAN_LINUX, buffer) for buffer in (10.0, 17.5))
 _NEAR = ("small", "large")
 
@@ -143,20 +129,18 @@ CLAIMS = (
     ),
 )
 
-_THROUGHPUT_CURVES = {
-    SLOW_START: ({"curve": SLOW_START}, Style(BLUE)),
-    HYSTART: ({"curve": HYSTART}, Style(RED, (0, (4, 1.5)), "s")),
+STYLES = {
+    SLOW_START: Style(BLUE),
+    HYSTART: Style(RED, (0, (4, 1.5)), "s"),
+    TWO_LINKS: Style(BLUE),
+    THREE_LINKS: Style(GREEN, (0, (4, 1.5)), "^"),
 }
-_ADVANCED_CURVES = {
-    TWO_LINKS: ({"curve": TWO_LINKS}, Style(BLUE)),
-    THREE_LINKS: ({"curve": THREE_LINKS}, Style(GREEN, (0, (4, 1.5)), "^")),
-}
+_curves = partial(panels.curves, STYLES)
 
 
 def notes(results: Results) -> Sequence[str]:
     """What limits the runs, and where a far link pays off."""
-    buffers = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
-    limits = veerman12.limited(results, [f"{buffer:g} MB" for buffer in BUFFERS_MB], buffers)
+    limits = veerman12.limited(results, _RISING)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(
         GOODPUT.values(at(THROUGHPUT, curve, MIN_BUFFER_MB))(results).min()
@@ -185,14 +169,11 @@ def notes(results: Results) -> Sequence[str]:
 
 
 ENTRY = Entry(
-    id="veerman12-wan",
     title="A WAN: buffers, a far link, a LAN next to a WAN (Veerman 2012)",
     question="How does throughput over long distances depend on the buffer, and when does a fast "
     "but far link do harm?",
-    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
-    parameters=(
-        veerman12.SCALING,
-        *parameters(f"""
+    references=cited("Veerman'12", "RFC 6356"),
+    parameters=veerman12.with_stack(f"""
         WAN | 0.3 + 1 Gbit/s, 35 ms RTT | slides: Geneva
         advanced | these two links and 10 Gbit/s, 202 ms RTT | slides
         LAN and WAN | 1 Gbit/s, 35 ms; 1 Gbit/s, 5 ms; opened on the WAN | slides
@@ -207,16 +188,11 @@ ENTRY = Entry(
             kernel had it on is unknown
         measured time where a claim judges the sum | ≥ {_LONG_S} s
     """),
-        *veerman12.STACK_PARAMETERS,
-    ),
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
-    cells=cells,
+    cells=lambda tier: [_cell(tier, *setting) for setting in SETTINGS],
     uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "Veerman ran the original kernel of Linux 3.2 over real links.",
-        (),
-    ),
+    source=veerman12.source(),
     claims=veerman12.at_scale(CLAIMS),
     headline="E9.wan-sum",
     panels=(
@@ -224,11 +200,7 @@ ENTRY = Entry(
             "0.3 + 1 Gbit/s at 35 ms",
             "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
             veerman12.over_buffers(
-                _THROUGHPUT_CURVES,
-                MIN_BUFFER_MB,
-                5,
-                top=1.15 * SUM_MBPS,
-                lines={SUM_MBPS: "sum of the rates"},
+                _curves(SLOW_START, HYSTART), MIN_BUFFER_MB, 5, {SUM_MBPS: "sum of the rates"}
             ),
         ),
         Panel(
@@ -237,7 +209,7 @@ ENTRY = Entry(
             panels.over(
                 "buffer_mb",
                 GOODPUT,
-                _ADVANCED_CURVES,
+                _curves(TWO_LINKS, THREE_LINKS),
                 veerman12.BUFFER,
                 ticks=ADVANCED_MB,
                 lines={SUM_MBPS: "sum of the two links"},

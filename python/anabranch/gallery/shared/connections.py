@@ -1,44 +1,49 @@
-"""Shared by entries that compare TCP over one path with Multipath TCP over several paths."""
+"""Shared by most entries: connections over one or several paths, and access paths."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from anabranch.scenarios.scenario import Bulk, Connection
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 
-def one_or_both(
-    alone: Sequence[str] | None, *, control: str = "lia", buffers: str, **others: Any
+def flow(
+    paths: Sequence[str] | None = None,
+    *,
+    name: str = "main",
+    control: str | None = None,
+    buffers: str | None = None,
+    **others: Any,
 ) -> Connection:
-    """The connection `main`: TCP NewReno over the path `alone`, or Multipath TCP over all paths.
+    """TCP NewReno over one path, or Multipath TCP over several, and over all by default.
 
-    `control` is the congestion control of Multipath TCP. By default, the workload is endless.
+    `control` is the congestion control of Multipath TCP, LIA by default. `buffers` is the size of
+    both buffers. `others` are further settings, and override these. The workload is endless.
     """
-    return Connection(
-        name="main",
-        paths=tuple(alone) if alone else None,
-        protocol="tcp" if alone else "mptcp",
-        congestion_control="new_reno" if alone else control,
-        send_buffer=buffers,
-        receive_buffer=buffers,
-        **{"workload": Bulk(), **others},
-    )
-
-
-def tcp(name: str, path: str) -> Connection:
-    """An endless transfer of TCP NewReno over one path."""
-    return Connection(
-        name=name, paths=(path,), protocol="tcp", congestion_control="new_reno", workload=Bulk()
-    )
+    alone = paths is not None and len(paths) == 1
+    settings: dict[str, Any] = {
+        "paths": tuple(paths) if paths else None,
+        "protocol": "tcp" if alone else "mptcp",
+        "congestion_control": "new_reno" if alone else control,
+        "send_buffer": buffers,
+        "receive_buffer": buffers,
+        "workload": Bulk(),
+    }
+    return Connection(name=name, **settings | others)
 
 
 def model_of_linux(**others: Any) -> Connection:
     """The connection `main` with the buffers and the CUBIC of Linux, and an endless transfer."""
-    return Connection(
-        name="main",
-        host={"kind": "linux", "buffers": "socket"},
-        congestion_control="cubic_linux",
-        workload=Bulk(),
-        **others,
-    )
+    host = {"kind": "linux", "buffers": "socket"}
+    return flow(host=host, congestion_control="cubic_linux", **others)
+
+
+def network_path(name: str, rate: str, delay: str, limit: str, **others: Any) -> NetworkPath:
+    """A path: its rate, one-way delay and queue."""
+    return NetworkPath(name=name, rate=rate, delay=delay, limit=limit, **others)
+
+
+def access(name: str, via: str, delay: str, **others: Any) -> NetworkPath:
+    """A path over a bottleneck that other paths share; its own link of 1 Gbit/s drops nothing."""
+    return network_path(name, "1Gbit/s", delay, "infinite", via=via, **others)

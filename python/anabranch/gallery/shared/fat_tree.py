@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch.gallery.shared.connections import network_path
 from anabranch.scenarios.scenario import NetworkPath
 
 
@@ -41,10 +42,7 @@ class FatTree:
             pod, own = divmod(switch, self._half)
             names += [_up("e", switch, "a", pod * self._half + n) for n in range(self._half)]
             names += [_up("a", switch, "c", own * self._half + n) for n in range(self._half)]
-        return [
-            NetworkPath(name=name, rate=self.rate, delay=self.delay, limit=self.limit)
-            for name in names
-        ]
+        return [network_path(name, self.rate, self.delay, self.limit) for name in names]
 
     def routes(self, source: int, destination: int) -> list[tuple[str, ...]]:
         """All shortest routes from one host to another, each as the cables that it crosses."""

@@ -9,7 +9,7 @@ import numpy as np
 from anabranch.gallery.entry import Cell
 from anabranch.gallery.parameters import parameters
 from anabranch.live.hosts import Hosts
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Connection, Scenario
 
 VIRTUAL = "engine, virtual time"
@@ -31,15 +31,15 @@ PARAMETERS = parameters("""
     """)
 
 
-def cell(
-    key: str, hosts: str, scenario: Scenario, factors: dict[str, Factor], *, keep_blocks: bool
-) -> Cell:
-    """The cell that runs a scenario on these hosts."""
+def on(hosts: str, cell: Cell) -> Cell:
+    """The cell on these hosts, which are its first factor."""
+    scenario = cell.scenario
     if hosts == KERNEL:
+        assert isinstance(scenario, Scenario)
         known = [_known_to_linux(each) for each in scenario.connections]
         scenario = dataclasses.replace(scenario, connections=tuple(known))
-    labels = {"hosts": hosts, **factors}
-    return Cell(key, scenario, labels, keep_blocks=keep_blocks, hosts=_RUN_BY[hosts])
+    factors = {"hosts": hosts, **cell.factors}
+    return dataclasses.replace(cell, scenario=scenario, factors=factors, hosts=_RUN_BY[hosts])
 
 
 def _known_to_linux(connection: Connection) -> Connection:

@@ -7,22 +7,25 @@ environment and the high-BDP environment have different ranges.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs
-from anabranch.gallery.entry import Cell, Factors, Tier
-from anabranch.gallery.measures import by_seed
+from anabranch.gallery.entry import Cell, Cells, Factors, Tier
+from anabranch.gallery.measures import by_seed, derived, mean
 from anabranch.gallery.metrics import GOODPUT, Metric
 from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
+from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Connection, NetworkPath
@@ -88,13 +91,12 @@ def points(environment: str, count: int) -> tuple[Point, ...]:
 
 
 def _path(name: str, mbps: float, rtt_ms: float, queue_ms: float) -> NetworkPath:
-    return NetworkPath(
-        name=name,
-        rate=f"{mbps:.3f}Mbit/s",
-        delay=f"{rtt_ms / 2:.3f}ms",
-        limit=f"{max(queue_ms, _SMALLEST_QUEUE_MS):.3f}ms",
-    )
+    limit_ms = max(queue_ms, _SMALLEST_QUEUE_MS)
+    return network_path(name, f"{mbps:.3f}Mbit/s", f"{rtt_ms / 2:.3f}ms", f"{limit_ms:.3f}ms")
 
+
+NETEM_UNKNOWN = "It is not known whether netem had the fault in its version of Linux."
+"""A remark on sources that ran the original kernel on Mininet."""
 
 at = Factors("curve", "environment")
 """The factors that name a curve in an environment."""
@@ -109,6 +111,36 @@ def cell(tier: Tier, point: Point, curve: str, connection: Connection) -> Cell:
         words=(curve, point.name),
         sample_interval="1s",
     )
+
+
+def bulk_cells(
+    counts: Mapping[str, int],
+    buffers: Mapping[str, str],
+    settings: Mapping[str, Mapping[str, Any]],
+    only_high: Sequence[str] = (),
+) -> Cells:
+    """Endless transfers in every setting of both environments: all curves and both baselines.
+
+    `counts` are the numbers of settings by tier, `buffers` the sizes of both buffers by
+    environment, and `settings` those of the connection by curve. The curves `only_high` run in the
+    high-BDP environment only.
+    """
+    everywhere = (*(curve for curve in settings if curve not in only_high), *BASELINES)
+
+    def cells(tier: Tier) -> list[Cell]:
+        return [
+            cell(
+                tier,
+                point,
+                curve,
+                flow(BASELINES.get(curve), buffers=buffers[environment], **settings.get(curve, {})),
+            )
+            for environment in ENVIRONMENTS
+            for point in points(environment, counts[tier.name])
+            for curve in (*everywhere, *(only_high if environment == HIGH else ()))
+        ]
+
+    return cells
 
 
 def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float]:
@@ -146,6 +178,22 @@ def benefits(results: Results, curve: str, environment: str) -> Sample:
         for point, goodput in together.items()
     ]
     return np.array([value for value in values if value is not None])
+
+
+def gain(more: str, less: str) -> Measure:
+    """The mean difference of the benefit over high-BDP settings, with an interval over settings."""
+    return mean(derived(np.subtract, benefits(more, HIGH), benefits(less, HIGH)), of="settings")
+
+
+def benefits_in_words(
+    results: Results, curves: Iterable[str], words: Callable[[Sample], str]
+) -> str:
+    """The median benefit of each curve in each environment; `words` are those of a curve's."""
+    sentences = []
+    for environment in ENVIRONMENTS:
+        found = (f"{curve} {words(benefits(curve, environment)(results))}" for curve in curves)
+        sentences.append(f"{environment}: median benefit {', '.join(found)}.")
+    return " ".join(sentences)
 
 
 def benefit(goodput: float, alone: Sequence[float]) -> float | None:

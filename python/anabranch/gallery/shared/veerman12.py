@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,11 +17,13 @@ import polars as pl
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.panels import Axes, Curves, Draw, Look, over
 from anabranch.gallery.parameters import Parameter, parameters
+from anabranch.gallery.shared.connections import flow, network_path
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import GREY
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
+from anabranch.scenarios.scenario import Change, Connection, NetworkPath
 
 SCALE = 10
 """Divisor of rates and buffers, unless an entry sets another one."""
@@ -30,12 +32,6 @@ SMALL_MSS, LARGE_MSS = 1400, 8900
 
 BUFFER = f"buffer of the slides (MB; run with 1/{SCALE})"
 """The label of an axis."""
-
-VEERMAN = (
-    "G. Veerman: MultiPath TCP: Hands-On. Supervisor: R. van der Pol. Research project, University "
-    "of Amsterdam and SARA, 2012. Slides."
-)
-RFC_LIA = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 6356, 2011."
 
 SCALING = Parameter(
     "scaling",
@@ -53,6 +49,11 @@ STACK_PARAMETERS = parameters("""
     """)
 
 
+def with_stack(table: str) -> tuple[Parameter, ...]:
+    """The rows of an entry with scaled rates, between those that such entries share."""
+    return (SCALING, *parameters(table), *STACK_PARAMETERS)
+
+
 def link(
     name: str,
     gbps: float,
@@ -63,22 +64,19 @@ def link(
     changes: tuple[Change, ...] = (),
 ) -> NetworkPath:
     """A link of the slides, with a queue of one bandwidth-delay product."""
-    return NetworkPath(
-        name=name,
-        rate=f"{gbps * 1000 / scale:g}Mbit/s",
-        delay=f"{rtt_ms / 2:g}ms",
-        limit=f"{rtt_ms:g}ms",
-        jitter="0.1ms",
-        mtu=f"{mss + 40}B",
-        changes=changes,
-    )
+    settings = {"jitter": "0.1ms", "mtu": f"{mss + 40}B", "changes": changes}
+    rate, delay = f"{gbps * 1000 / scale:g}Mbit/s", f"{rtt_ms / 2:g}ms"
+    return network_path(name, rate, delay, f"{rtt_ms:g}ms", **settings)
 
 
-def connection(name: str, buffer_mb: float, *, scale: int = SCALE, **others: Any) -> Connection:
-    """A connection with bulk data and buffers of `buffer_mb`, in megabytes of the slides."""
-    size = f"{buffer_mb * 1e6 / scale:.0f}B"
-    settings: dict[str, Any] = {"congestion_control": "lia", "workload": Bulk()} | others
-    return Connection(name=name, send_buffer=size, receive_buffer=size, **settings)
+def connection(buffer_mb: float, *, scale: int = SCALE, **others: Any) -> Connection:
+    """A flow with buffers of `buffer_mb`, in megabytes of the slides."""
+    return flow(buffers=f"{buffer_mb * 1e6 / scale:.0f}B", **others)
+
+
+def source(*studied: str) -> Source:
+    """Veerman's system, with the policies that claims compare."""
+    return Source("Veerman ran the original kernel of Linux 3.2 over real links.", studied)
 
 
 def min_buffer_mb(rtt_ms: float, *gbps: float) -> float:
@@ -123,12 +121,12 @@ def halvings_measured(results: Results, **factors: Factor) -> int:
     return int(rows.sort("time_ns").select(changes.sum()).item())
 
 
-def limited(results: Results, words: Sequence[str], cells: Sequence[dict[str, Factor]]) -> str:
-    """State in words whether losses or buffers limit the runs of each cell."""
-    counts = [halvings(results, **cell) for cell in cells]
+def limited(results: Results, cells: Sequence[dict[str, Factor]]) -> str:
+    """State in words whether losses or buffers limit the runs with each buffer."""
+    counts = {f"{cell['buffer_mb']:g} MB": halvings(results, **cell) for cell in cells}
     return "; ".join(
-        f"{word}: {f'loss-limited, {count:.0f} halvings a run' if count else 'window-limited'}"
-        for word, count in zip(words, counts, strict=True)
+        f"{buffer}: {f'loss-limited, {count:.0f} halvings a run' if count else 'window-limited'}"
+        for buffer, count in counts.items()
     )
 
 
@@ -167,10 +165,11 @@ def draw_paths(cells: Mapping[str, dict[str, Factor]], colours: Mapping[str, str
     return draw
 
 
-def over_buffers(curves: Curves, rule_mb: float, at_y: float, **look: Unpack[Look]) -> Draw:
-    """Goodput over the buffers of the slides, with the buffer of their rule."""
+def over_buffers(curves: Curves, rule_mb: float, at_y: float, lines: Mapping[float, str]) -> Draw:
+    """Goodput over the buffers of the slides, with the buffer of their rule and with rates."""
 
     def draw(results: Results, axes: Axes) -> None:
+        look = Look(lines=lines, top=1.15 * max(lines))
         over("buffer_mb", GOODPUT, curves, BUFFER, **look)(results, axes)
         axes.axvline(rule_mb, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)))
         right = rule_mb + (0.08 if rule_mb < 5 else 0.3)

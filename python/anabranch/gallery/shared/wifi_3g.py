@@ -1,4 +1,4 @@
-"""Shared by the entries about WiFi and 3G: links, curves, and recurring quantities."""
+"""Shared by the entries about WiFi and 3G: links, curves, and a precondition."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery import measures
-from anabranch.gallery.claims import Needs, Quantity, carried
-from anabranch.gallery.metrics import GOODPUT, MEAN
+from anabranch.gallery.claims import Needs, carried
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import flow, network_path
+from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
-from anabranch.results.estimates import Sample, median
-from anabranch.results.folder import Factor, Results
-from anabranch.results.metrics import expected_delay_ms
-from anabranch.scenarios.scenario import Blocks, Bulk, Connection, NetworkPath
+from anabranch.results.folder import Factor
+from anabranch.scenarios.scenario import Blocks, Bulk, Connection
 
 TCP_WIFI = "TCP over WiFi"
 TCP_3G = "TCP over 3G"
@@ -42,25 +40,9 @@ _REMEDIES: dict[str, dict[str, Any]] = {
     MPTCP_M12_NSDI: {**M12, "penalisation": "nsdi12"},
 }
 
-WIFI = NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
-THREE_G = NetworkPath(name="3g", rate="2Mbit/s", delay="75ms", limit="334packets")
+WIFI = network_path("wifi", "8Mbit/s", "10ms", "54packets")
+THREE_G = network_path("3g", "2Mbit/s", "75ms", "334packets")
 
-RAICIU = (
-    "C. Raiciu, C. Paasch, S. Barré, A. Ford, M. Honda, F. Duchêne, O. Bonaventure, M. Handley: "
-    "How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP. NSDI 2012."
-)
-PAASCH = (
-    "C. Paasch, R. Khalili, O. Bonaventure: On the Benefits of Applying Experimental Design to "
-    "Improve Multipath TCP. CoNEXT 2013."
-)
-CHEN_HAN = (
-    "W.-C. Chen, K. Han: Reproducing the 3G/WiFi application level latency results in MPTCP. "
-    "CS244, Stanford, 2015."
-)
-CULLEN_BARBER = (
-    "Cullen, Barber: reproduction of the application latency figure of NSDI 2012, github.com/"
-    "cheney2cq/cs244-pa3. CS244, Stanford, 2014."
-)
 
 STACK_PARAMETERS = parameters("""
     congestion control | <congestion control> (RFC 6356) | this project: LIA with one subflow is
@@ -76,16 +58,25 @@ STACK_PARAMETERS = parameters("""
 """)
 
 
+NSDI12_RAN = (
+    "NSDI 2012 ran the original kernel of its time between two servers, over links shaped by tc."
+)
+NSDI12_SYSTEM = Source(NSDI12_RAN, ("remedies",))
+
+
+def cs244_system(source: str) -> Source:
+    """The system of a reproduction in Stanford's course CS244."""
+    says = (
+        f"{source} ran the original kernel of May 2014 (Linux 3.14) on Mininet. It does not state "
+        "where delays were applied, so netem's fault is inferred."
+    )
+    return Source(says, ("remedies",), ON_MININET)
+
+
 def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> Connection:
     """The connection of a curve, with the given buffers and workload."""
-    single = {TCP_WIFI: ("wifi",), TCP_3G: ("3g",)}.get(curve)
-    return Connection(
-        name="main",
-        paths=single or ("wifi", "3g"),
-        protocol="tcp" if single else "mptcp",
-        congestion_control="new_reno" if single else "lia",
-        scheduler="min_rtt",
-        host="linux",
+    return flow(
+        {TCP_WIFI: ("wifi",), TCP_3G: ("3g",)}.get(curve, ("wifi", "3g")),
         send_buffer=send,
         receive_buffer=receive,
         remedies=_REMEDIES.get(curve),
@@ -102,30 +93,6 @@ def as_requested(connection: Connection) -> Connection:
     scheduler = "linux" if connection.protocol == "mptcp" else connection.scheduler
     host = {"kind": "linux", "buffers": "socket"}
     return dataclasses.replace(connection, host=host, scheduler=scheduler)
-
-
-def little(
-    name: str, send_buffer: int, reverse_delay_ms: float, cell: Mapping[str, Factor]
-) -> Quantity:
-    """How far the mean block delay is from the delay by Little's law, in per cent."""
-
-    def expected(results: Results) -> Sample:
-        goodputs = results.values(GOODPUT.column, **cell)
-        return np.array(
-            [expected_delay_ms(send_buffer, each, reverse_delay_ms) for each in goodputs]
-        )
-
-    def deviation(results: Results) -> Sample:
-        return abs(MEAN.values(cell)(results) / expected(results) - 1) * 100
-
-    def describe(results: Results) -> str:
-        measured, by_law = (median(of(results)).text("ms") for of in (MEAN.values(cell), expected))
-        return f"{name}: mean delay {measured}, expected {by_law}, deviation"
-
-    words = (
-        f"{name}: deviation of the mean delay from send buffer / goodput − reverse one-way delay"
-    )
-    return Quantity(words, measures.median(deviation), describe=describe)
 
 
 def used(*cells: Mapping[str, Factor]) -> Needs:
