@@ -4,7 +4,7 @@ import { Engine } from "../engine/client.ts";
 import type { Setting, Source } from "../engine/protocol.ts";
 import { LESSONS } from "../lessons/all.ts";
 import type { Lesson } from "../lessons/lesson.ts";
-import { finding } from "../model/explain.ts";
+import { findings } from "../model/explain.ts";
 import { GALLERY, galleryToml } from "../model/gallery.ts";
 import { Player, type Drop } from "../model/player.ts";
 import { nanoseconds } from "../model/scenario.ts";
@@ -16,7 +16,7 @@ import { Exports } from "./export.ts";
 import { Lanes } from "./lanes.ts";
 import { LessonPanel } from "./lesson_panel.ts";
 import { PACKET, Picture } from "./picture.ts";
-import { theme, toggleTheme } from "./theme.ts";
+import { followTheme, theme, toggleTheme } from "./theme.ts";
 import { Transport } from "./transport.ts";
 
 /** Speeds of the page at first: slow enough to see packets. */
@@ -66,6 +66,8 @@ export class App {
   private gallery = h("select", { "aria-label": "Scenario of the gallery", change: () => this.pickGallery() });
   private differences = h("p", { class: "differences" });
   private error = h("p", { class: "error", role: "alert", hidden: true });
+  private connections = h("select", { change: () => this.pickConnection() });
+  private connectionLabel = h("label", { class: "connection" }, "Picture and charts of ", this.connections);
   private connection = 0;
   private readonly isEmbedded = new URLSearchParams(location.search).has("embed");
 
@@ -76,6 +78,7 @@ export class App {
 
   async start(): Promise<void> {
     window.anabranch = this.console();
+    followTheme(() => this.drawAll());
     this.build();
     this.offer();
     const draw = (time: number): void => {
@@ -86,7 +89,6 @@ export class App {
     requestAnimationFrame(draw);
     window.addEventListener("hashchange", () => void this.openFragment());
     window.addEventListener("resize", () => this.drawAll());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawAll());
     await this.openFragment();
   }
 
@@ -129,7 +131,7 @@ export class App {
       "main",
       {},
       this.panel.intro,
-      h("div", { class: "centre" }, this.error, this.differences, this.stagePlace, this.transport.element, this.charts.element),
+      h("div", { class: "centre" }, this.error, this.differences, this.connectionLabel, this.stagePlace, this.transport.element, this.charts.element),
       this.panel.quiz,
       this.controls.element,
     );
@@ -240,6 +242,9 @@ export class App {
     const isLesson = this.lessonLinks.value !== "";
     const hasDifferences = sessions.length > 1 && !isLesson;
     this.differences.textContent = hasDifferences ? differences(sessions.map(({ scenario }) => scenario)) : "";
+    const names = sessions[0]?.scenario.connection.map(({ name }) => name) ?? [];
+    fill(this.connections, ...names.map((name, number) => h("option", { value: number, selected: number === this.connection }, name)));
+    this.connectionLabel.hidden = names.length < 2;
     this.controls.show(this.connection);
   }
 
@@ -283,8 +288,9 @@ export class App {
     for (const [index, shown] of this.player.sessions.entries()) {
       const stage = this.stages[index];
       if (stage === undefined || shown.frame === null) continue;
-      const sentences = finding(shown.tables, shown.scenario, this.connection);
-      fill(stage.sentences, ...sentences.map((each) => h("p", {}, each)));
+      const found = findings(shown.tables, shown.scenario);
+      fill(stage.sentences, ...found.map((sentences) => h("div", {}, ...sentences.map((each) => h("p", {}, each)))));
+      const sentences = found.flat();
       stage.canvas.setAttribute("aria-label", `${shown.label}. ${sentences.join(" ")} Press 1 to 9 to break or repair a path.`);
       stage.lanes.show(shown, this.player.sessions, this.connection, colours);
       stage.element.dataset["digest"] = shown.frame.digest;
@@ -300,6 +306,12 @@ export class App {
 
   private switchTheme(): void {
     toggleTheme();
+    this.drawAll();
+  }
+
+  private pickConnection(): void {
+    this.connection = Number(this.connections.value);
+    this.controls.show(this.connection);
     this.drawAll();
   }
 

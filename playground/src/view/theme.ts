@@ -32,17 +32,26 @@ export function pathColour(colours: Theme, path: number): string {
   return colours.paths[path % colours.paths.length] ?? colours.ink;
 }
 
-/** Switch between light and dark, and remember the choice. */
-export function toggleTheme(): void {
-  const style = getComputedStyle(document.documentElement);
-  const next = style.getPropertyValue("--scheme").trim() === "dark" ? "light" : "dark";
-  document.documentElement.dataset["theme"] = next;
-  remember(next);
+/** Take light or dark from the address or from an earlier choice; otherwise follow the system. */
+export function followTheme(changed: () => void): void {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const choose = (): void => {
+    const chosen = new URLSearchParams(location.search).get("theme") ?? recall();
+    document.documentElement.dataset["theme"] = chosen === "light" || chosen === "dark" ? chosen : dark.matches ? "dark" : "light";
+  };
+  choose();
+  dark.addEventListener("change", () => {
+    choose();
+    changed();
+  });
 }
 
-export function restoreTheme(): void {
-  const chosen = new URLSearchParams(location.search).get("theme") ?? recall();
-  if (chosen === "light" || chosen === "dark") document.documentElement.dataset["theme"] = chosen;
+/** Switch between light and dark, and remember the choice. */
+export function toggleTheme(): void {
+  const { dataset } = document.documentElement;
+  const next = dataset["theme"] === "dark" ? "light" : "dark";
+  dataset["theme"] = next;
+  remember(next);
 }
 
 // Storage may be forbidden, for example in a frame. Then nothing is remembered.
