@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import mkdocs_gen_files
 from links import COPIES, ROOT, shown_files
 from notebooks import notebooks
-from playground import files, with_lesson
+from playground import files
 from reference import commands, plans, python, rust, scenarios
 
 from anabranch import _core
@@ -39,8 +39,7 @@ def write_bytes(page: str, data: bytes) -> None:
 
 
 for page, origin in COPIES.items():
-    text = (ROOT / origin).read_text(encoding="utf-8")
-    write(page, with_lesson(text) if page == "index.md" else text)
+    write(page, (ROOT / origin).read_text(encoding="utf-8"))
 for shown in shown_files():
     name = shown.relative_to(ROOT).as_posix()
     code = shown.read_text(encoding="utf-8")

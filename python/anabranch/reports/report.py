@@ -20,6 +20,7 @@ from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import median, number
 from anabranch.results.folder import Results, write_whole
 from anabranch.results.provenance import digest
+from anabranch.scenarios.addresses import address
 from anabranch.scenarios.custom import CustomPolicy
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Report:
             strip=strip,
             bytes=bytes_per_subflow(self.results),
             links=queues(self.results),
+            playground=_playground(self.results),
             provenance=_provenance(self.results.provenance),
         )
 
@@ -184,6 +186,16 @@ def counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
     """The number of judgements for each verdict that occurs."""
     verdicts = [judgement.verdict for judgement in judgements]
     return [(verdict, verdicts.count(verdict)) for verdict in Verdict if verdict in verdicts]
+
+
+def _playground(results: Results) -> list[tuple[str, str]]:
+    """The cells that the playground can run, and their addresses there."""
+    if results.is_live or "custom_policies" in results.provenance:
+        return []
+    seed = results.provenance["seeds"][0]
+    cells = [*results.scenarios.items()][:_MOST_ROWS]
+    found = ((cell, address(toml, f"{cell}.toml", seed)) for cell, toml in cells)
+    return [(cell, place) for cell, place in found if place is not None]
 
 
 def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
