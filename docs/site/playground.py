@@ -1,4 +1,4 @@
-"""The playground on the site, if it was built: its files, lessons in pages, links to scenarios.
+"""The playground on the site: its colours, and if it was built, its files, lessons and links to it.
 
 A line `<!-- lesson: NAME -->` of a page becomes the lesson, live. Without the playground, it stays
 a comment.
@@ -26,6 +26,16 @@ def files() -> Iterator[tuple[str, bytes]]:
     for file in sorted(SITE.rglob("*")):
         if file.is_file():
             yield f"playground/{file.relative_to(SITE).as_posix()}", file.read_bytes()
+
+
+def palette() -> str:
+    """The colours of the playground's two themes, as a style sheet for those of the site."""
+    style = (_SOURCES / "style.css").read_text(encoding="utf-8")
+    themes = dict(
+        re.findall(r'^:root\[data-theme="(\w+)"\] (\{.*?^\})', style, re.MULTILINE | re.DOTALL)
+    )
+    schemes = {"default": themes["light"], "slate": themes["dark"]}
+    return "\n".join(f'[data-md-color-scheme="{name}"] {rules}' for name, rules in schemes.items())
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:

@@ -3,7 +3,7 @@
 import { Engine } from "../engine/client.ts";
 import type { Setting, Source } from "../engine/protocol.ts";
 import { LESSONS } from "../lessons/all.ts";
-import type { Lesson } from "../lessons/lesson.ts";
+import type { Lesson, Run } from "../lessons/lesson.ts";
 import { findings } from "../model/explain.ts";
 import { GALLERY, galleryToml } from "../model/gallery.ts";
 import { Player, type Drop } from "../model/player.ts";
@@ -66,6 +66,8 @@ export class App {
   private gallery = h("select", { "aria-label": "Scenario of the gallery", change: () => this.pickGallery() });
   private differences = h("p", { class: "differences" });
   private error = h("p", { class: "error", role: "alert", hidden: true });
+  /** Buttons for the runs of an embedded lesson. */
+  private choices: HTMLElement[] = [];
   private connections = h("select", { change: () => this.pickConnection() });
   private connectionLabel = h("label", { class: "connection" }, "Picture and charts of ", this.connections);
   private connection = 0;
@@ -81,8 +83,11 @@ export class App {
     followTheme(() => this.drawAll());
     this.build();
     this.offer();
+    // A page of the documentation has several frames. Time goes on only in those that are in sight.
+    let isInSight = true;
+    new IntersectionObserver((seen) => (isInSight = seen.at(-1)?.isIntersecting ?? true)).observe(this.place);
     const draw = (time: number): void => {
-      void this.player.tick(time);
+      if (isInSight) void this.player.tick(time);
       if (this.stages.some(({ picture }) => picture.isMoving)) this.drawPictures();
       requestAnimationFrame(draw);
     };
@@ -164,12 +169,26 @@ export class App {
     this.lessonLinks.value = id;
     this.gallery.value = "";
     this.panel.show(lesson, this.isEmbedded);
-    await this.openRuns(lesson);
+    // A small frame has room for one: first the one that the lesson is about.
+    const shown = lesson.runs.slice(0, lesson.shown);
+    if (this.isEmbedded) await this.openOne(lesson, shown, lesson.shown - 1);
+    else await this.openRuns(lesson, shown);
   }
 
-  private async openRuns(lesson: Lesson): Promise<void> {
-    // A small frame has room for one: the one that the lesson is about.
-    const runs = lesson.runs.slice(this.isEmbedded ? lesson.shown - 1 : 0, lesson.shown);
+  /** Open one run of a lesson, with buttons for the others. */
+  private async openOne(lesson: Lesson, runs: Run[], chosen: number): Promise<void> {
+    const button = ({ name }: Run, index: number): HTMLElement =>
+      h(
+        "button",
+        { type: "button", "aria-pressed": String(index === chosen), click: () => void this.openOne(lesson, runs, index) },
+        h("b", {}, "AB"[index] ?? ""),
+        name,
+      );
+    this.choices = runs.map(button);
+    await this.openRuns(lesson, runs.slice(chosen, chosen + 1));
+  }
+
+  private async openRuns(lesson: Lesson, runs: Run[]): Promise<void> {
     const sources = runs.map(({ toml }) => ({ toml, file: `${lesson.id}.toml`, seed: "1" }));
     const isOpen = await this.open(sources, runs.map(({ name }) => name), runs.map(({ settings }) => settings));
     if (!isOpen) return;
@@ -235,9 +254,9 @@ export class App {
     this.stages.length = sessions.length;
     fill(this.stagePlace, ...this.stages.map(({ element }) => element));
     for (const [index, stage] of this.stages.entries()) {
-      const letter = sessions.length > 1 ? `${"AB"[index] ?? ""} ` : "";
-      fill(stage.heading, h("b", {}, letter), sessions[index]?.label ?? "");
-      stage.heading.hidden = sessions.length < 2;
+      const title = sessions.length > 1 ? [h("b", {}, "AB"[index] ?? ""), sessions[index]?.label ?? ""] : this.choices;
+      fill(stage.heading, ...title);
+      stage.heading.hidden = title.length === 0;
     }
     const isLesson = this.lessonLinks.value !== "";
     const hasDifferences = sessions.length > 1 && !isLesson;

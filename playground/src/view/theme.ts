@@ -32,26 +32,39 @@ export function pathColour(colours: Theme, path: number): string {
   return colours.paths[path % colours.paths.length] ?? colours.ink;
 }
 
-/** Take light or dark from the address or from an earlier choice; otherwise follow the system. */
+/** Take light or dark from the address or from an earlier choice; otherwise follow the system. A page
+ * around this one may change it by a message. */
 export function followTheme(changed: () => void): void {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const choose = (): void => {
     const chosen = new URLSearchParams(location.search).get("theme") ?? recall();
-    document.documentElement.dataset["theme"] = chosen === "light" || chosen === "dark" ? chosen : dark.matches ? "dark" : "light";
+    setTheme(isTheme(chosen) ? chosen : dark.matches ? "dark" : "light");
   };
   choose();
   dark.addEventListener("change", () => {
     choose();
     changed();
   });
+  window.addEventListener("message", ({ data }: MessageEvent<{ theme?: unknown } | null>) => {
+    if (!isTheme(data?.theme)) return;
+    setTheme(data.theme);
+    changed();
+  });
 }
 
 /** Switch between light and dark, and remember the choice. */
 export function toggleTheme(): void {
-  const { dataset } = document.documentElement;
-  const next = dataset["theme"] === "dark" ? "light" : "dark";
-  dataset["theme"] = next;
+  const next = document.documentElement.dataset["theme"] === "dark" ? "light" : "dark";
+  setTheme(next);
   remember(next);
+}
+
+function isTheme(value: unknown): value is "light" | "dark" {
+  return value === "light" || value === "dark";
+}
+
+function setTheme(theme: "light" | "dark"): void {
+  document.documentElement.dataset["theme"] = theme;
 }
 
 // Storage may be forbidden, for example in a frame. Then nothing is remembered.
