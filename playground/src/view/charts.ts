@@ -113,7 +113,7 @@ export class Charts {
     const isEmpty = curves.every(({ delays }) => delays.length === 0);
     for (const { element } of [this.delays, this.cdf]) element.hidden = isEmpty;
     if (isEmpty) return;
-    const lines = sessions.map(({ label }, session) => ({ label, colour: colours.ink, dashed: session > 0 }));
+    const lines = sessions.map(({ label }, session) => ({ label, colour: session > 0 ? colours.accent : colours.ink, dashed: session > 0 }));
     const { times, delays } = delaysOverTime(sessions, connection);
     this.delays.show(lines, [times, ...delays], colours);
     const tables = curves.map(({ delays, shares }) => [delays, shares] as uPlot.AlignedData);

@@ -8,6 +8,7 @@ export interface Theme {
   line: string;
   panel: string;
   alarm: string;
+  accent: string;
   paths: string[];
 }
 
@@ -24,6 +25,7 @@ export function theme(): Theme {
     line: color("--line"),
     panel: color("--panel"),
     alarm: color("--alarm"),
+    accent: color("--accent"),
     paths: PATHS.map((path) => color(`--path-${path}`)),
   };
 }
