@@ -189,12 +189,16 @@ def counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
 
 
 def _playground(results: Results) -> list[tuple[str, str]]:
-    """The cells that the playground can run, and their addresses there."""
+    """The cells that the playground can run, and the addresses of their first runs there."""
     if results.is_live or "custom_policies" in results.provenance:
         return []
-    seed = results.provenance["seeds"][0]
-    cells = [*results.scenarios.items()][:_MOST_ROWS]
-    found = ((cell, address(toml, f"{cell}.toml", seed)) for cell, toml in cells)
+    seeds: dict[str, int] = {}
+    for run in results.provenance["runs"]:
+        seeds.setdefault(run["cell"], run["seed"])
+    found = (
+        (cell, address(results.scenarios[cell], f"{cell}.toml", seed))
+        for cell, seed in [*seeds.items()][:_MOST_ROWS]
+    )
     return [(cell, place) for cell, place in found if place is not None]
 
 
