@@ -36,11 +36,12 @@ export function measures(measured: Measured, scenario: Scenario): Measures {
   for (const [name, rows] of Object.entries(measured.tables)) {
     tables[name as keyof Tables].replace(rows);
   }
-  const connections = scenario.connection.map((_, index) => ofConnection(tables, scenario, index));
+  const found = findings(tables, scenario);
+  const connections = scenario.connection.map((_, index) => ofConnection(tables, scenario, index, found));
   return { connections, digest: measured.digest };
 }
 
-function ofConnection(tables: Tables, scenario: Scenario, index: number): ConnectionMeasures {
+function ofConnection(tables: Tables, scenario: Scenario, index: number, found: string[][]): ConnectionMeasures {
   const flow = flowOf(scenario, index);
   const totals = tables.connections.objects()[flow] ?? {};
   const delays = blockDelays(tables, flow, nanoseconds(scenario.warm_up));
@@ -63,7 +64,7 @@ function ofConnection(tables: Tables, scenario: Scenario, index: number): Connec
     windowLimited: measuredNs > 0 ? (totals["window_limited_ns"] ?? 0) / measuredNs : 0,
     timeouts: subflows.reduce((sum, row) => sum + (row["timeouts"] ?? 0), 0),
     longestGap: longestGap(tables, flow),
-    finding: findings(tables, scenario)[flow] ?? [],
+    finding: found[flow] ?? [],
   };
 }
 

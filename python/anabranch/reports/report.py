@@ -198,6 +198,7 @@ def _playground(results: Results) -> list[tuple[str, str]]:
     found = (
         (cell, address(results.scenarios[cell], f"{cell}.toml", seed))
         for cell, seed in [*seeds.items()][:_MOST_ROWS]
+        if cell in results.scenarios
     )
     return [(cell, place) for cell, place in found if place is not None]
 
