@@ -111,7 +111,8 @@ export class Sessions {
 
   advance(until: number | null, budget: number, full: boolean): Frame[] {
     const begun = performance.now();
-    const target = Math.min(until ?? Infinity, this.end());
+    // The engine's clock has whole nanoseconds.
+    const target = Math.floor(Math.min(until ?? Infinity, this.end()));
     while (this.now() < target || (target === this.end() && !this.isOver())) {
       this.stepper.step(this.sessions(), target);
       if (performance.now() - begun >= budget) break;

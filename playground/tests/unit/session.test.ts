@@ -88,6 +88,14 @@ test("the frames of a run add up to its tables", async () => {
   expect(tables.blocks.column("connection")).toContain(1);
 });
 
+test("a fraction of a nanosecond does not use up the time of a frame", () => {
+  const sessions = new Sessions();
+  sessions.open([SOURCE]);
+  const begun = performance.now();
+  sessions.advance(1e8 + 0.5, 5000, false);
+  expect(performance.now() - begun).toBeLessThan(2500);
+});
+
 test("a capture is a pcapng file with what was sent so far", () => {
   const session = new Session(TOML, "wifi_3g.toml", 1n);
   session.stepUntil(2e9);
