@@ -63,7 +63,8 @@ test-playground: ## check and test the playground: in Node, and in Chromium wher
 playground-pictures: $(PLAYGROUND)/index.html ## take the screenshots of docs/playground.md
 	cd playground && PLAYGROUND_PICTURES=../docs/img/playground PLAYGROUND_LESSONS=slow-3g,remedies npx vitest run --project browser pictures
 
-playground-scenarios: $(TEST_VENV)/.installed ## write scenarios, words of causes and expected sentences for the playground
+playground-scenarios: $(TEST_VENV)/.installed ## write scenarios, words of causes, expected sentences and addresses for the playground
 	$(TEST_BIN)/python tools/generate/playground_gallery.py
 	$(TEST_BIN)/python tools/generate/playground_causes.py
 	$(TEST_BIN)/python tools/generate/playground_findings.py
+	$(TEST_BIN)/python tools/generate/playground_addresses.py

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import mkdocs_gen_files
 from links import COPIES, ROOT, shown_files
 from notebooks import notebooks
-from playground import files, with_lesson
+from playground import files, palette
 from reference import commands, plans, python, rust, scenarios
 
 from anabranch import _core
@@ -22,6 +22,9 @@ from anabranch.sweeps.schema import PLAN
 
 NOT_FOUND = "---\nsearch: { exclude: true }\n---\n\n"
 """The head of a page that the search leaves out."""
+
+WIDE = "---\nhide: [navigation, toc]\n---\n\n"
+"""The head of the front page, which has the whole width."""
 
 LANGUAGES = {".py": "python", ".pyi": "python", ".rs": "rust", ".toml": "toml"}
 
@@ -39,8 +42,8 @@ def write_bytes(page: str, data: bytes) -> None:
 
 
 for page, origin in COPIES.items():
-    text = (ROOT / origin).read_text(encoding="utf-8")
-    write(page, with_lesson(text) if page == "index.md" else text)
+    head = WIDE if page == "index.md" else ""
+    write(page, head + (ROOT / origin).read_text(encoding="utf-8"))
 for shown in shown_files():
     name = shown.relative_to(ROOT).as_posix()
     code = shown.read_text(encoding="utf-8")
@@ -55,6 +58,7 @@ write("reference/python.md", python())
 write("reference/rust.md", rust(ROOT))
 write("reference/scenario.schema.json", _core.json_schema())
 write("reference/plan.schema.json", json.dumps(PLAN, indent=2, ensure_ascii=False))
+write("assets/palette.css", palette())
 for name, data in files():
     write_bytes(name, data)
 for name, data in notebooks().items():

@@ -3,12 +3,16 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+
+AXE = Path(__file__).parents[2] / "target" / "tools" / "axe-core" / "package" / "axe.min.js"
+"""The accessibility checker; `make axe` fetches it."""
 
 chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
 in_a_browser = pytest.mark.skipif(
@@ -47,3 +51,15 @@ def look(chrome: webdriver.Chrome, width: int, scheme: str) -> None:
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+
+
+def violations(chrome: webdriver.Chrome) -> list[Any]:
+    """The problems that axe-core finds, with the first element of each; none without axe-core."""
+    if not AXE.is_file():
+        return []
+    chrome.execute_script(AXE.read_text(encoding="utf-8"))
+    found = chrome.execute_async_script(
+        "const done = arguments[arguments.length - 1];"
+        "axe.run({resultTypes: ['violations']}).then(found => done(found.violations))"
+    )
+    return [(each["id"], each["nodes"][0]["html"][:200], len(each["nodes"])) for each in found]

@@ -84,6 +84,29 @@ def test_a_sentence_about_two_paths_is_the_sum_of_their_rows() -> None:
     assert main.mbps == pytest.approx(sum(loss.mbps for loss in rows))
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        # The warm-up of 1 s does not count: the path is down for 3 of 9 s.
+        ([], "wifi was down for 33.3 % of the time: 2.67 of the "),
+        # 2 s at 8 and 7 s at 4 Mbit/s are 44 Mbit, and 3 s of the latter 12 Mbit.
+        ([{"at": "3s", "rate": "4Mbit/s"}], "wifi lost 27.3 % of its capacity while down: 1.33 of"),
+    ],
+)
+def test_an_outage_is_a_share_of_the_time_unless_the_rate_changes(
+    changes: list[dict[str, str]], words: str
+) -> None:
+    outage = [{"at": "5s", "state": "down"}, {"at": "8s", "state": "up"}]
+    # Ample buffers: nothing else costs more.
+    settings = {
+        "path.wifi.change": [*changes, *outage],
+        **{f"connection.main.{side}_buffer": "4MiB" for side in ("send", "receive")},
+    }
+    made = loading.of_text(scenario("10s").to_toml(), "short.toml", settings=settings)
+    explanation = Explanation(run_scenario(made, 1, ledger=True), 0)
+    assert explanation.finding()[1].startswith(words)
+
+
 @pytest.mark.parametrize("buffer", ["send_buffer", "receive_buffer"])
 def test_run_report_explain_and_python_say_the_same_of_full_buffers(
     buffer: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,7 @@
 import base64
 import importlib.util
 import json
+import random
 import re
 import signal
 import subprocess
@@ -9,14 +10,19 @@ import threading
 import urllib.error
 import urllib.request
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import playground
 import pytest
 
+import anabranch
+from anabranch.batches.single import single
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
-from anabranch.playground.server import fragment, server
+from anabranch.playground.server import server
+from anabranch.reports import single_run
+from anabranch.scenarios.addresses import PORT, address
 from conftest import scenario
 
 ROOT = Path(__file__).parents[2]
@@ -52,12 +58,46 @@ def test_without_the_page_the_error_says_how_to_build_it(tmp_path: Path) -> None
         server(0, tmp_path)
 
 
-def test_the_fragment_holds_the_scenario() -> None:
-    found = re.fullmatch(r"#run=([\w-]+)", fragment([('name = "é"', "mine.toml", 7)]))
-    assert found is not None
-    pressed = base64.urlsafe_b64decode(found[1] + "=" * (-len(found[1]) % 4))
-    text = zlib.decompress(pressed, wbits=-15).decode()
-    assert json.loads(text) == [['name = "é"', "mine.toml", "7"]]
+def test_the_port_of_reports_is_free_or_another_one_is_taken(site: Path) -> None:
+    with server(None, site) as first, server(None, site) as second:
+        assert first.server_address[1] != second.server_address[1]
+        assert second.server_address[1] != PORT
+
+
+def test_too_long_a_scenario_has_no_address() -> None:
+    # Deflate cannot compress random text.
+    noise = base64.b64encode(random.Random(1).randbytes(40_000)).decode()
+    assert address("#" + noise, "noise.toml", 1) is None
+
+
+def test_reports_link_to_their_scenario_in_the_playground(tmp_path: Path) -> None:
+    run = anabranch.run(scenario(), seed=7)
+    results = single(run, "mine", 0.1)
+    results.save(tmp_path)
+    single_run.save(results, tmp_path)
+    explained = tmp_path / "explained"
+    file = tmp_path / "mine.toml"
+    file.write_text(run.toml, encoding="utf-8")
+    assert run_command(["explain", str(file), "--seed", "7", "--out", str(explained)]) == 0
+    for report in (tmp_path / "report.html", explained / "report.html"):
+        (session,) = sessions(report.read_text(encoding="utf-8"))
+        assert (session[0], session[2]) == (run.toml, "7")
+
+
+@pytest.mark.parametrize("key", ["custom_policies", "live"])
+def test_a_run_that_the_page_cannot_make_has_no_link(key: str, tmp_path: Path) -> None:
+    results = single(anabranch.run(scenario(), seed=7), "mine", 0.1)
+    single_run.save(replace(results, provenance=results.provenance | {key: []}), tmp_path)
+    assert sessions((tmp_path / "report.html").read_text(encoding="utf-8")) == []
+
+
+def sessions(page: str) -> list[list[str]]:
+    """The scenarios, file names and seeds in the links of a page."""
+    found = []
+    for text in re.findall(rf'"http://127\.0\.0\.1:{PORT}/#run=([\w-]+)"', page):
+        pressed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        found += json.loads(zlib.decompress(pressed, wbits=-15))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -101,7 +141,7 @@ def test_it_serves_until_ctrl_c(site: Path, tmp_path: Path) -> None:
             process.kill()
 
 
-@pytest.mark.parametrize("name", ["causes", "findings"])
+@pytest.mark.parametrize("name", ["causes", "findings", "addresses"])
 def test_what_the_page_takes_from_python_is_up_to_date(name: str) -> None:
     file = ROOT / "tools" / "generate" / f"playground_{name}.py"
     spec = importlib.util.spec_from_file_location(name, file)
@@ -113,14 +153,38 @@ def test_what_the_page_takes_from_python_is_up_to_date(name: str) -> None:
     assert written == generator.text(), "run make playground-scenarios"
 
 
-def test_the_front_page_has_the_first_lesson_once_the_page_was_built(
-    monkeypatch: pytest.MonkeyPatch, site: Path
+@pytest.mark.parametrize(
+    ("file", "page", "lessons"),
+    [
+        ("README.md", "index.md", ["slow-3g"]),
+        (
+            "docs/tutorial/index.md",
+            "tutorial/index.md",
+            ["remedies", "schedulers", "bufferbloat", "path-dies", "fairness", "stacks"],
+        ),
+    ],
+)
+def test_pages_have_their_lessons_once_the_playground_was_built(
+    file: str, page: str, lessons: list[str], monkeypatch: pytest.MonkeyPatch, site: Path
 ) -> None:
-    front_page = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / file).read_text(encoding="utf-8")
     monkeypatch.setattr(playground, "SITE", site / "missing")
-    assert playground.with_lesson(front_page) == front_page
+    assert playground.with_playground(text, page) == text
     assert list(playground.files()) == []
     monkeypatch.setattr(playground, "SITE", site)
-    with_lesson = playground.with_lesson(front_page)
-    assert with_lesson.index("<iframe") < with_lesson.index("![Goodput")
+    shown = playground.with_playground(text, page)
+    to_page = "../" * page.count("/") + r"playground/index\.html"
+    assert re.findall(rf'loading="lazy" src="{to_page}\?embed#lesson=([\w-]+)"', shown) == lessons
+    assert re.findall(rf"\({to_page}#lesson=([\w-]+)\)", shown) == lessons
+    assert "<!-- lesson" not in shown
     assert "playground/index.html" in dict(playground.files())
+
+
+def test_an_experiment_has_a_link_to_its_scenario(
+    monkeypatch: pytest.MonkeyPatch, site: Path
+) -> None:
+    monkeypatch.setattr(playground, "SITE", site)
+    for name, linked in (("nsdi12-fig7", True), ("sigcomm11-fattree", False)):
+        text = (ROOT / f"docs/gallery/{name}.md").read_text(encoding="utf-8")
+        shown = playground.with_playground(text, f"gallery/{name}.md")
+        assert (f"(../playground/index.html#scenario={name})" in shown) == linked

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium import webdriver
@@ -19,12 +18,11 @@ from anabranch.gallery import catalogue, site
 from anabranch.reports import single_run
 from anabranch.sweeps import report as sweep_report
 from anabranch.sweeps.sweep import sweep
-from browsing import browser, in_a_browser, logs, look
+from browsing import AXE, browser, in_a_browser, logs, look, violations
 from conftest import scenario
 from sweeping import write_plan
 from test_site import exhibited
 
-AXE = Path(__file__).parents[2] / "target" / "tools" / "axe-core" / "package" / "axe.min.js"
 WIDTHS, SCHEMES = (390, 800, 1400), ("light", "dark")
 KINDS = (
     "index.html",
@@ -92,19 +90,8 @@ def test_pages_fit_and_are_accessible(chrome: webdriver.Chrome, reports: Path, p
             chrome.get((reports / page).as_uri())
             wide = chrome.execute_script("return document.documentElement.scrollWidth")
             assert wide <= width, f"{wide} pixels wide at {width}"
-            if AXE.is_file():
-                assert violations(chrome) == [], (width, scheme)
+            assert violations(chrome) == [], (width, scheme)
     assert [each for each in logs(chrome, "browser") if each["level"] == "SEVERE"] == []
-
-
-def violations(chrome: webdriver.Chrome) -> list[Any]:
-    """The problems that axe-core finds, with the first element of each."""
-    chrome.execute_script(AXE.read_text(encoding="utf-8"))
-    found = chrome.execute_async_script(
-        "const done = arguments[arguments.length - 1];"
-        "axe.run({resultTypes: ['violations']}).then(found => done(found.violations))"
-    )
-    return [(each["id"], each["nodes"][0]["html"][:200], len(each["nodes"])) for each in found]
 
 
 def test_the_accessibility_check_is_there() -> None:

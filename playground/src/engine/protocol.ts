@@ -69,10 +69,10 @@ export interface Schema {
   names: Record<string, string[]>;
 }
 
-/** The tables of which every frame brings the new rows. */
-export const GROWING = ["subflow_samples", "connection_samples", "blocks", "activities"] as const;
-/** The tables that every full frame brings whole. */
-export const WHOLE = ["activities_open", "capacity", "connections", "subflows"] as const;
+/** The tables of which every full frame brings the new rows. */
+export const GROWING = ["subflow_samples", "connection_samples", "activities"] as const;
+/** The tables that every full frame brings whole. The rows of blocks are in the order of the flows. */
+export const WHOLE = ["activities_open", "blocks", "capacity", "connections", "subflows"] as const;
 export const TABLES = [...GROWING, ...WHOLE] as const;
 export type TableName = (typeof TABLES)[number];
 

@@ -3,7 +3,7 @@
 
 import causes from "./causes.json";
 import type { Path, Scenario } from "./scenario.ts";
-import { flowOf } from "./scenario.ts";
+import { flows } from "./scenario.ts";
 import type { Tables } from "./table.ts";
 import { listed, number, percent } from "./words.ts";
 
@@ -37,10 +37,12 @@ interface Account {
   losses: Loss[];
 }
 
-/** The sentences about one connection. */
-export function finding(tables: Tables, scenario: Scenario, connection: number): string[] {
-  const name = scenario.connection[connection]?.name ?? "";
-  const account = accountOf(tables, scenario, connection);
+/** The sentences about each flow. */
+export function findings(tables: Tables, scenario: Scenario): string[][] {
+  return flows(scenario).map(({ name, connection }, flow) => finding(name, accountOf(tables, scenario, connection, flow), scenario));
+}
+
+function finding(name: string, account: Account | null, scenario: Scenario): string[] {
   if (account === null) return [`${name} has not been measured yet: the warm-up lasts ${scenario.warm_up}.`];
   const capacity = sum([...account.capacity.values()]);
   const missing = capacity - account.goodput;
@@ -65,8 +67,7 @@ export function goodput(tables: Tables, flow: number): { mbps: number; seconds: 
   return { mbps: seconds > 0 ? (bytes * 8e-6) / seconds : 0, seconds };
 }
 
-function accountOf(tables: Tables, scenario: Scenario, connection: number): Account | null {
-  const flow = flowOf(scenario, connection);
+function accountOf(tables: Tables, scenario: Scenario, connection: number, flow: number): Account | null {
   const { mbps: delivered, seconds } = goodput(tables, flow);
   const all = tables.capacity.objects().filter((row) => row["connection"] === flow);
   if (seconds <= 0 || all.length === 0) return null;
@@ -155,9 +156,9 @@ function sentence(losses: Loss[], account: Account, missing: number, scenario: S
   named = named.filter((loss) => behind.includes(loss.behind));
   const lost = total(named);
   const share = percent(lost / (sum(paths.map((path) => account.capacity.get(path) ?? 0)) || 1));
-  const varying = scenario.path.filter((path) => path.change.length > 0 || path.rate === undefined);
+  const varying = scenario.path.filter(({ rate, change }) => rate === undefined || change.some((each) => each.rate !== undefined));
   const varies = varying.some((path) => named.some((loss) => loss.path === path.name));
-  const part = `${share} of ${varies ? "its capacity" : "the time"}`;
+  const capacity = `${share} of ${paths.length > 1 ? "their" : "its"} capacity`;
   const ends = `${number(lost)} of the ${number(missing)} Mbit/s missing`;
   const [loss] = losses;
   const cause = loss === undefined ? undefined : CAUSES[loss.cause];
@@ -165,10 +166,12 @@ function sentence(losses: Loss[], account: Account, missing: number, scenario: S
   if (cause?.idle === true) {
     const others = behind.filter((name) => name !== "");
     const behindWords = others.length > 0 ? ` behind ${listed(others)}` : "";
-    return `${subject} idled for ${part} because ${cause.because}${behindWords}: ${ends}.`;
+    const idled = varies ? `left ${capacity} unused` : `idled for ${share} of the time`;
+    return `${subject} ${idled} because ${cause.because}${behindWords}: ${ends}.`;
   }
   if (loss?.cause === "outage") {
-    return `${subject} ${paths.length > 1 ? "were" : "was"} down for ${part}: ${ends}.`;
+    const was = paths.length > 1 ? "were" : "was";
+    return `${subject} ${varies ? `lost ${capacity} while down` : `${was} down for ${share} of the time`}: ${ends}.`;
   }
   return `${share} of the capacity of ${subject} went to ${cause?.words ?? ""}: ${ends}.`;
 }

@@ -1,7 +1,7 @@
 // Numbers of a whole run, for the answers of lessons.
 
 import type { Measured } from "../engine/protocol.ts";
-import { finding, goodput } from "./explain.ts";
+import { findings, goodput } from "./explain.ts";
 import type { Scenario } from "./scenario.ts";
 import { flowOf, nanoseconds } from "./scenario.ts";
 import { emptyTables, type Tables } from "./table.ts";
@@ -36,11 +36,12 @@ export function measures(measured: Measured, scenario: Scenario): Measures {
   for (const [name, rows] of Object.entries(measured.tables)) {
     tables[name as keyof Tables].replace(rows);
   }
-  const connections = scenario.connection.map((_, index) => ofConnection(tables, scenario, index));
+  const found = findings(tables, scenario);
+  const connections = scenario.connection.map((_, index) => ofConnection(tables, scenario, index, found));
   return { connections, digest: measured.digest };
 }
 
-function ofConnection(tables: Tables, scenario: Scenario, index: number): ConnectionMeasures {
+function ofConnection(tables: Tables, scenario: Scenario, index: number, found: string[][]): ConnectionMeasures {
   const flow = flowOf(scenario, index);
   const totals = tables.connections.objects()[flow] ?? {};
   const delays = blockDelays(tables, flow, nanoseconds(scenario.warm_up));
@@ -63,15 +64,32 @@ function ofConnection(tables: Tables, scenario: Scenario, index: number): Connec
     windowLimited: measuredNs > 0 ? (totals["window_limited_ns"] ?? 0) / measuredNs : 0,
     timeouts: subflows.reduce((sum, row) => sum + (row["timeouts"] ?? 0), 0),
     longestGap: longestGap(tables, flow),
-    finding: finding(tables, scenario, index),
+    finding: found[flow] ?? [],
   };
+}
+
+export interface Block {
+  /** When the stack took it from the sending application, and when the receiving one had all of it, in ns. */
+  accepted: number;
+  delivered: number;
+  /** ms. */
+  delay: number;
+}
+
+/** The delivered blocks of a flow, in the order of their delivery. */
+export function blocksOf(tables: Tables, flow: number): Block[] {
+  const [flows, accepted, delivered] = ["connection", "accepted_ns", "delivered_ns"].map((name) => tables.blocks.column(name));
+  const found: Block[] = [];
+  for (const [row, each] of flows?.entries() ?? []) {
+    const [from, until] = [accepted?.[row] ?? NaN, delivered?.[row] ?? NaN];
+    if (each === flow) found.push({ accepted: from, delivered: until, delay: (until - from) / 1e6 });
+  }
+  return found;
 }
 
 /** The delays of a flow's blocks in ms, of those that the stack accepted after the warm-up. */
 export function blockDelays(tables: Tables, flow: number, warmUp: number): number[] {
-  const rows = tables.blocks.objects();
-  const mine = rows.filter((row) => row["connection"] === flow && (row["accepted_ns"] ?? 0) >= warmUp);
-  return mine.map((row) => ((row["delivered_ns"] ?? 0) - (row["accepted_ns"] ?? 0)) / 1e6);
+  return blocksOf(tables, flow).filter(({ accepted }) => accepted >= warmUp).map(({ delay }) => delay);
 }
 
 function roundTripTimes(

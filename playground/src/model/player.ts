@@ -34,7 +34,7 @@ export interface Listener {
 }
 
 /** Time in ms that the worker spends on a frame at most. */
-const BUDGET = { playing: 14, jumping: 45 };
+const BUDGET = { playing: 14, jumping: 75 };
 /** Interval in ms between frames with tables. */
 const FULL_EVERY = 200;
 
@@ -46,6 +46,8 @@ export class Player {
   /** The time to which the sessions run at full speed. */
   private goal: number | null = null;
   private isBusy = false;
+  /** Frames that the worker makes while the page draws the frames before. */
+  private ahead: Promise<Frame[]> | null = null;
   private lastTick = 0;
   private lastFull = 0;
 
@@ -103,7 +105,7 @@ export class Player {
 
   async stepEvent(): Promise<void> {
     this.isPlaying = false;
-    await this.attempt(async () => this.take(await this.engine.ask("events", { count: 1 }), true));
+    await this.attempt(async () => this.take(await this.engine.ask("events", { count: 1 })));
   }
 
   async stepBack(): Promise<void> {
@@ -111,7 +113,7 @@ export class Player {
     const events = this.sessions[0]?.frame?.state.events ?? 0;
     await this.attempt(async () => {
       await this.restart();
-      this.take(await this.engine.ask("events", { count: Math.max(0, events - 1) }), true);
+      this.take(await this.engine.ask("events", { count: Math.max(0, events - 1) }));
     });
   }
 
@@ -145,8 +147,8 @@ export class Player {
     const isJump = this.goal !== null;
     const atFull = !Number.isFinite(this.speed);
     const target = this.goal ?? (atFull ? null : this.now + elapsed * 1e6 * this.speed);
-    const budget = isJump || atFull ? BUDGET.jumping : BUDGET.playing;
-    await this.attempt(() => this.show(budget, target));
+    if (isJump || atFull) await this.attempt(() => this.showAhead(target), true);
+    else await this.attempt(() => this.show(BUDGET.playing, target));
     if (this.goal !== null && this.now >= Math.min(this.goal, this.end)) {
       this.goal = null;
       await this.attempt(() => this.show(0));
@@ -155,17 +157,36 @@ export class Player {
   }
 
   private async show(budget: number, until: number | null = this.now): Promise<void> {
+    this.take(await this.advance(budget, until));
+  }
+
+  /** Show frames, and let the worker go on meanwhile. */
+  private async showAhead(until: number | null): Promise<void> {
+    const frames = await (this.takeAhead() ?? this.advance(BUDGET.jumping, until));
+    this.ahead = this.advance(BUDGET.jumping, until);
+    this.ahead.catch(() => undefined); // whoever takes it gets the error
+    this.take(frames);
+  }
+
+  private takeAhead(): Promise<Frame[]> | null {
+    const { ahead } = this;
+    this.ahead = null;
+    return ahead;
+  }
+
+  private advance(budget: number, until: number | null): Promise<Frame[]> {
     const full = budget === 0 || performance.now() - this.lastFull > FULL_EVERY;
-    this.take(await this.engine.ask("advance", { until, budget, full }), full);
+    if (full) this.lastFull = performance.now();
+    return this.engine.ask("advance", { until, budget, full });
   }
 
   private async restart(): Promise<void> {
     const frames = await this.engine.ask("restart", {});
     for (const each of this.sessions) clear(each);
-    this.take(frames, true);
+    this.take(frames);
   }
 
-  private take(frames: Frame[], full: boolean): void {
+  private take(frames: Frame[]): void {
     const drops: Drop[] = [];
     for (const [session, shown] of this.sessions.entries()) {
       const frame = frames[session];
@@ -174,14 +195,16 @@ export class Player {
       shown.frame = frame;
       addFrame(shown.tables, frame.tables);
     }
-    if (full) this.lastFull = performance.now();
-    this.listener.frame(drops, full);
+    this.listener.frame(drops, frames.some(({ tables }) => Object.keys(tables).length > 0));
   }
 
-  private async attempt(action: () => Promise<void>): Promise<boolean> {
+  /** Do one thing at a time. Frames of the future are taken first, because they have rows of tables. */
+  private async attempt(action: () => Promise<void>, goesOn = false): Promise<boolean> {
     while (this.isBusy) await new Promise((resolve) => setTimeout(resolve, 5));
     this.isBusy = true;
     try {
+      const ahead = goesOn ? null : this.takeAhead();
+      if (ahead !== null) this.take(await ahead);
       await action();
       return true;
     } catch (error) {

@@ -75,7 +75,22 @@ export function quantity(text: string): number {
   return Number(found[1]) * (factors[found[2] ?? ""] ?? NaN);
 }
 
-/** The first flow's number of each connection, as tables count flows. */
+/** A direction of a connection in which its workload's data goes. */
+export interface Flow {
+  name: string;
+  connection: number;
+}
+
+/** The flows, in the order in which tables number them. A connection that sends both ways has two. */
+export function flows(scenario: Scenario): Flow[] {
+  return scenario.connection.flatMap(({ name }, connection) => {
+    const senders = scenario.senders[connection] ?? [];
+    const suffix = (sender: string): string => (senders.length > 1 ? ` ${sender === "server" ? "download" : "upload"}` : "");
+    return senders.map((sender) => ({ name: name + suffix(sender), connection }));
+  });
+}
+
+/** The number of a connection's first flow. */
 export function flowOf(scenario: Scenario, connection: number): number {
-  return scenario.senders.slice(0, connection).reduce((sum, senders) => sum + senders.length, 0);
+  return flows(scenario).findIndex((flow) => flow.connection === connection);
 }

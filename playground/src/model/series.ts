@@ -1,7 +1,7 @@
 // Time series of sessions, for charts.
 
 import type { Shown } from "./player.ts";
-import { blockDelays } from "./measures.ts";
+import { blockDelays, blocksOf } from "./measures.ts";
 import { flowOf, nanoseconds } from "./scenario.ts";
 
 export interface Series {
@@ -25,13 +25,12 @@ const POINTS = 100;
 
 /** One quantity of each path over time, of all sessions. */
 export function overTime(sessions: Shown[], connection: number, of: Quantity): Chart {
-  const times = [...new Set(sessions.flatMap((each) => each.tables.subflow_samples.column("time_ns")))];
-  times.sort((one, other) => one - other);
+  const times = sampleTimes(sessions);
   const places = new Map(times.map((time, place) => [time, place]));
   const series = sessions.flatMap((shown, session) => {
     const flow = flowOf(shown.scenario, connection);
     const table = shown.tables.subflow_samples;
-    const column = (name: string): number[] => table.column(name);
+    const column = (name: string): readonly number[] => table.column(name);
     const [time, flows, path] = [column("time_ns"), column("connection"), column("path")];
     const value = column({ goodput: "bytes_received", rtt: "srtt_ns", cwnd: "cwnd" }[of]);
     return shown.scenario.path.map(({ name }, number): Series => {
@@ -59,6 +58,26 @@ function convert(values: (number | null)[], times: number[], of: Quantity): (num
     if (value === null || typeof before !== "number" || since === undefined || since >= time) return null;
     return ((value - before) * 8e3) / (time - since);
   });
+}
+
+/** The longest delay of the blocks that each interval between samples delivered, for each session. */
+export function delaysOverTime(sessions: Shown[], connection: number): { times: number[]; delays: (number | null)[][] } {
+  const times = sampleTimes(sessions);
+  const delays = sessions.map((shown) => {
+    const longest = new Array<number | null>(times.length).fill(null);
+    let place = 0;
+    for (const { delivered, delay } of blocksOf(shown.tables, flowOf(shown.scenario, connection))) {
+      while ((times[place] ?? Infinity) < delivered) place += 1;
+      if (place < times.length) longest[place] = Math.max(longest[place] ?? 0, delay);
+    }
+    return longest;
+  });
+  return { times: times.map((time) => time / 1e9), delays };
+}
+
+function sampleTimes(sessions: Shown[]): number[] {
+  const times = new Set(sessions.flatMap((each) => each.tables.subflow_samples.column("time_ns")));
+  return [...times].sort((one, other) => one - other);
 }
 
 /** The CDF of block delays of each session: delay in ms and share of the blocks. */

@@ -7,47 +7,38 @@ export type Row = Record<string, number>;
 
 /** A table whose rows grow, or are replaced. */
 export class Table {
-  private data: Float64Array[] = [];
-  private count = 0;
+  private columns: number[][] = [];
 
-  constructor(readonly schema: Schema) {}
-
-  get rows(): number {
-    return this.count;
+  constructor(readonly schema: Schema) {
+    this.replace(new Float64Array());
   }
 
   append(rows: Float64Array): void {
-    if (rows.length === 0) return;
-    this.data.push(rows);
-    this.count += rows.length / this.schema.columns.length;
+    const width = this.columns.length;
+    for (const [place, column] of this.columns.entries()) {
+      for (let at = place; at < rows.length; at += width) column.push(rows[at] ?? NaN);
+    }
   }
 
   replace(rows: Float64Array): void {
-    this.data = [rows];
-    this.count = rows.length / this.schema.columns.length;
+    this.columns = this.schema.columns.map(() => []);
+    this.append(rows);
   }
 
   /** The values of a column. */
-  column(name: string): number[] {
-    const width = this.schema.columns.length;
-    const place = this.schema.columns.indexOf(name);
-    if (place < 0) throw new Error(`there is no column ${name}`);
-    const values: number[] = [];
-    for (const part of this.data) {
-      for (let at = place; at < part.length; at += width) values.push(part[at] ?? NaN);
-    }
-    return values;
+  column(name: string): readonly number[] {
+    const column = this.columns[this.schema.columns.indexOf(name)];
+    if (column === undefined) throw new Error(`there is no column ${name}`);
+    return column;
   }
 
   /** All rows as objects. */
   objects(): Row[] {
-    const width = this.schema.columns.length;
-    const rows: Row[] = [];
-    for (const part of this.data) {
-      for (let at = 0; at < part.length; at += width) {
-        const entries = this.schema.columns.map((name, column) => [name, part[at + column] ?? NaN]);
-        rows.push(Object.fromEntries(entries) as Row);
-      }
+    const names = this.schema.columns;
+    const rows = (this.columns[0] ?? []).map((): Row => ({}));
+    for (const [place, column] of this.columns.entries()) {
+      const name = names[place] ?? "";
+      for (const [row, value] of column.entries()) (rows[row] ??= {})[name] = value;
     }
     return rows;
   }

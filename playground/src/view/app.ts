@@ -3,8 +3,8 @@
 import { Engine } from "../engine/client.ts";
 import type { Setting, Source } from "../engine/protocol.ts";
 import { LESSONS } from "../lessons/all.ts";
-import type { Lesson } from "../lessons/lesson.ts";
-import { finding } from "../model/explain.ts";
+import type { Lesson, Run } from "../lessons/lesson.ts";
+import { findings } from "../model/explain.ts";
 import { GALLERY, galleryToml } from "../model/gallery.ts";
 import { Player, type Drop } from "../model/player.ts";
 import { nanoseconds } from "../model/scenario.ts";
@@ -16,7 +16,7 @@ import { Exports } from "./export.ts";
 import { Lanes } from "./lanes.ts";
 import { LessonPanel } from "./lesson_panel.ts";
 import { PACKET, Picture } from "./picture.ts";
-import { theme, toggleTheme } from "./theme.ts";
+import { followTheme, theme, toggleTheme } from "./theme.ts";
 import { Transport } from "./transport.ts";
 
 /** Speeds of the page at first: slow enough to see packets. */
@@ -66,6 +66,10 @@ export class App {
   private gallery = h("select", { "aria-label": "Scenario of the gallery", change: () => this.pickGallery() });
   private differences = h("p", { class: "differences" });
   private error = h("p", { class: "error", role: "alert", hidden: true });
+  /** Buttons for the runs of an embedded lesson. */
+  private choices: HTMLElement[] = [];
+  private connections = h("select", { change: () => this.pickConnection() });
+  private connectionLabel = h("label", { class: "connection" }, "Picture and charts of ", this.connections);
   private connection = 0;
   private readonly isEmbedded = new URLSearchParams(location.search).has("embed");
 
@@ -76,17 +80,20 @@ export class App {
 
   async start(): Promise<void> {
     window.anabranch = this.console();
+    followTheme(() => this.drawAll());
     this.build();
     this.offer();
+    // A page of the documentation has several frames. Time goes on only in those that are in sight.
+    let isInSight = true;
+    new IntersectionObserver((seen) => (isInSight = seen.at(-1)?.isIntersecting ?? true)).observe(this.place);
     const draw = (time: number): void => {
-      void this.player.tick(time);
+      if (isInSight) void this.player.tick(time);
       if (this.stages.some(({ picture }) => picture.isMoving)) this.drawPictures();
       requestAnimationFrame(draw);
     };
     requestAnimationFrame(draw);
     window.addEventListener("hashchange", () => void this.openFragment());
     window.addEventListener("resize", () => this.drawAll());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawAll());
     await this.openFragment();
   }
 
@@ -129,7 +136,7 @@ export class App {
       "main",
       {},
       this.panel.intro,
-      h("div", { class: "centre" }, this.error, this.differences, this.stagePlace, this.transport.element, this.charts.element),
+      h("div", { class: "centre" }, this.error, this.differences, this.connectionLabel, this.stagePlace, this.transport.element, this.charts.element),
       this.panel.quiz,
       this.controls.element,
     );
@@ -162,12 +169,26 @@ export class App {
     this.lessonLinks.value = id;
     this.gallery.value = "";
     this.panel.show(lesson, this.isEmbedded);
-    await this.openRuns(lesson);
+    // A small frame has room for one: first the one that the lesson is about.
+    const shown = lesson.runs.slice(0, lesson.shown);
+    if (this.isEmbedded) await this.openOne(lesson, shown, lesson.shown - 1);
+    else await this.openRuns(lesson, shown);
   }
 
-  private async openRuns(lesson: Lesson): Promise<void> {
-    // A small frame has room for one: the one that the lesson is about.
-    const runs = lesson.runs.slice(this.isEmbedded ? lesson.shown - 1 : 0, lesson.shown);
+  /** Open one run of a lesson, with buttons for the others. */
+  private async openOne(lesson: Lesson, runs: Run[], chosen: number): Promise<void> {
+    const button = ({ name }: Run, index: number): HTMLElement =>
+      h(
+        "button",
+        { type: "button", "aria-pressed": String(index === chosen), click: () => void this.openOne(lesson, runs, index) },
+        h("b", {}, "AB"[index] ?? ""),
+        name,
+      );
+    this.choices = runs.map(button);
+    await this.openRuns(lesson, runs.slice(chosen, chosen + 1));
+  }
+
+  private async openRuns(lesson: Lesson, runs: Run[]): Promise<void> {
     const sources = runs.map(({ toml }) => ({ toml, file: `${lesson.id}.toml`, seed: "1" }));
     const isOpen = await this.open(sources, runs.map(({ name }) => name), runs.map(({ settings }) => settings));
     if (!isOpen) return;
@@ -233,13 +254,16 @@ export class App {
     this.stages.length = sessions.length;
     fill(this.stagePlace, ...this.stages.map(({ element }) => element));
     for (const [index, stage] of this.stages.entries()) {
-      const letter = sessions.length > 1 ? `${"AB"[index] ?? ""} ` : "";
-      fill(stage.heading, h("b", {}, letter), sessions[index]?.label ?? "");
-      stage.heading.hidden = sessions.length < 2;
+      const title = sessions.length > 1 ? [h("b", {}, "AB"[index] ?? ""), sessions[index]?.label ?? ""] : this.choices;
+      fill(stage.heading, ...title);
+      stage.heading.hidden = title.length === 0;
     }
     const isLesson = this.lessonLinks.value !== "";
     const hasDifferences = sessions.length > 1 && !isLesson;
     this.differences.textContent = hasDifferences ? differences(sessions.map(({ scenario }) => scenario)) : "";
+    const names = sessions[0]?.scenario.connection.map(({ name }) => name) ?? [];
+    fill(this.connections, ...names.map((name, number) => h("option", { value: number, selected: number === this.connection }, name)));
+    this.connectionLabel.hidden = names.length < 2;
     this.controls.show(this.connection);
   }
 
@@ -283,8 +307,9 @@ export class App {
     for (const [index, shown] of this.player.sessions.entries()) {
       const stage = this.stages[index];
       if (stage === undefined || shown.frame === null) continue;
-      const sentences = finding(shown.tables, shown.scenario, this.connection);
-      fill(stage.sentences, ...sentences.map((each) => h("p", {}, each)));
+      const found = findings(shown.tables, shown.scenario);
+      fill(stage.sentences, ...found.map((sentences) => h("div", {}, ...sentences.map((each) => h("p", {}, each)))));
+      const sentences = found.flat();
       stage.canvas.setAttribute("aria-label", `${shown.label}. ${sentences.join(" ")} Press 1 to 9 to break or repair a path.`);
       stage.lanes.show(shown, this.player.sessions, this.connection, colours);
       stage.element.dataset["digest"] = shown.frame.digest;
@@ -300,6 +325,12 @@ export class App {
 
   private switchTheme(): void {
     toggleTheme();
+    this.drawAll();
+  }
+
+  private pickConnection(): void {
+    this.connection = Number(this.connections.value);
+    this.controls.show(this.connection);
     this.drawAll();
   }
 

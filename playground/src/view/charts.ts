@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Shown } from "../model/player.ts";
-import { delayCdfs, overTime, type Chart, type Quantity } from "../model/series.ts";
+import { delayCdfs, delaysOverTime, overTime, type Chart, type Quantity } from "../model/series.ts";
 import { h } from "./dom.ts";
 import { pathColour, theme, type Theme } from "./theme.ts";
 
@@ -89,11 +89,13 @@ class Plot {
 
 export class Charts {
   private plots = QUANTITIES.map(([of, title, unit]) => ({ of, plot: new Plot(title, unit, " s") }));
+  private delays = new Plot("Longest delay of blocks", "ms", " s");
   private cdf = new Plot("Delay of blocks", "share of blocks", " ms");
   readonly element = h(
     "section",
     { class: "charts", "aria-label": "Time series" },
     ...this.plots.map(({ plot }) => plot.element),
+    this.delays.element,
     this.cdf.element,
   );
 
@@ -109,9 +111,11 @@ export class Charts {
   private showDelays(sessions: Shown[], connection: number, colours: Theme): void {
     const curves = delayCdfs(sessions, connection);
     const isEmpty = curves.every(({ delays }) => delays.length === 0);
-    this.cdf.element.hidden = isEmpty;
+    for (const { element } of [this.delays, this.cdf]) element.hidden = isEmpty;
     if (isEmpty) return;
-    const lines = sessions.map(({ label }, session) => ({ label, colour: colours.ink, dashed: session > 0 }));
+    const lines = sessions.map(({ label }, session) => ({ label, colour: session > 0 ? colours.accent : colours.ink, dashed: session > 0 }));
+    const { times, delays } = delaysOverTime(sessions, connection);
+    this.delays.show(lines, [times, ...delays], colours);
     const tables = curves.map(({ delays, shares }) => [delays, shares] as uPlot.AlignedData);
     this.cdf.show(lines, uPlot.join(tables, tables.map(() => [1, 2])), colours);
   }

@@ -98,7 +98,7 @@ export class Picture {
       const name = scenario.path[lane.path]?.name ?? "";
       const isVia = scenario.path.some(({ via }) => JSON.stringify(via ?? "").includes(`"${name}"`));
       context.globalAlpha = used.has(name) || isVia ? 1 : UNUSED;
-      drawLane(context, lane, shown, state, scales, colours);
+      drawLane(context, lane, shown, state, connection, scales, colours);
     }
     context.globalAlpha = 1;
     // Directions have numbers: 0 is towards the client.
@@ -182,20 +182,28 @@ function scalesOf(state: State, room: number): Scales {
   return { packet, queueWidth, window: 2 ** Math.ceil(Math.log2(largest)) };
 }
 
+/** The subflow on a path that the picture shows: of this connection, or of another one. */
+function subflowOn(path: number, { connections }: State, connection: number): SubflowState | undefined {
+  const subflows = [connections[connection], ...connections].flatMap((each) => each?.subflows ?? []);
+  return subflows.find((each) => each.path === path);
+}
+
 function drawLane(
   context: CanvasRenderingContext2D,
   lane: Lane,
   shown: Shown,
   state: State,
+  connection: number,
   scales: Scales,
   colours: Theme,
 ): void {
   const path = shown.scenario.path[lane.path];
   const links = state.paths[lane.path];
   if (path === undefined || links === undefined) return;
+  const subflow = subflowOn(lane.path, state, connection);
   const link = links.forward;
   const colour = pathColour(colours, lane.path);
-  drawHeading(context, lane, path.name, link, state, colours);
+  drawHeading(context, lane, path.name, link, subflow?.srtt ?? null, colours);
   drawQueue(context, lane, link, scales, colours);
   context.strokeStyle = colours.line;
   context.lineWidth = 1;
@@ -217,10 +225,7 @@ function drawLane(
     context.font = "600 12px 'IBM Plex Sans', sans-serif";
     context.fillText("down", (lane.queueEnd + lane.right) / 2 - 14, lane.y + 44);
   }
-  const subflows = state.connections.flatMap((each) => each?.subflows ?? []);
-  const own = subflows.filter((each) => each.path === lane.path);
-  const first = own[0];
-  if (first !== undefined) drawWindow(context, lane, first, state, scales, colour, colours);
+  if (subflow !== undefined) drawWindow(context, lane, subflow, state, scales, colour, colours);
 }
 
 function drawHeading(
@@ -228,17 +233,15 @@ function drawHeading(
   lane: Lane,
   name: string,
   link: LinkState,
-  state: State,
+  rtt: number | null,
   colours: Theme,
 ): void {
   context.fillStyle = pathColour(colours, lane.path);
   context.font = "600 14px 'IBM Plex Sans', sans-serif";
   context.fillText(name, lane.left, lane.y + 20);
   const start = lane.left + context.measureText(name).width + 10;
-  const subflow = state.connections.flatMap((each) => each?.subflows ?? []).find((each) => each.path === lane.path);
-  const rtt = subflow?.srtt;
   const facts = [`${round(link.rate / 1e6)} Mbit/s`, `${round(link.delay / 1e6)} ms`];
-  if (rtt !== null && rtt !== undefined) facts.push(`RTT ${Math.round(rtt / 1e6)} ms`);
+  if (rtt !== null) facts.push(`RTT ${Math.round(rtt / 1e6)} ms`);
   context.font = "12px 'IBM Plex Mono', monospace";
   context.fillStyle = colours.soft;
   while (facts.length > 1 && start + context.measureText(facts.join(" · ")).width > lane.right) facts.shift();

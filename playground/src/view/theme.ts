@@ -8,6 +8,7 @@ export interface Theme {
   line: string;
   panel: string;
   alarm: string;
+  accent: string;
   paths: string[];
 }
 
@@ -24,6 +25,7 @@ export function theme(): Theme {
     line: color("--line"),
     panel: color("--panel"),
     alarm: color("--alarm"),
+    accent: color("--accent"),
     paths: PATHS.map((path) => color(`--path-${path}`)),
   };
 }
@@ -32,17 +34,39 @@ export function pathColour(colours: Theme, path: number): string {
   return colours.paths[path % colours.paths.length] ?? colours.ink;
 }
 
+/** Take light or dark from the address or from an earlier choice; otherwise follow the system. A page
+ * around this one may change it by a message. */
+export function followTheme(changed: () => void): void {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const choose = (): void => {
+    const chosen = new URLSearchParams(location.search).get("theme") ?? recall();
+    setTheme(isTheme(chosen) ? chosen : dark.matches ? "dark" : "light");
+  };
+  choose();
+  dark.addEventListener("change", () => {
+    choose();
+    changed();
+  });
+  window.addEventListener("message", ({ data }: MessageEvent<{ theme?: unknown } | null>) => {
+    if (!isTheme(data?.theme)) return;
+    setTheme(data.theme);
+    changed();
+  });
+}
+
 /** Switch between light and dark, and remember the choice. */
 export function toggleTheme(): void {
-  const style = getComputedStyle(document.documentElement);
-  const next = style.getPropertyValue("--scheme").trim() === "dark" ? "light" : "dark";
-  document.documentElement.dataset["theme"] = next;
+  const next = document.documentElement.dataset["theme"] === "dark" ? "light" : "dark";
+  setTheme(next);
   remember(next);
 }
 
-export function restoreTheme(): void {
-  const chosen = new URLSearchParams(location.search).get("theme") ?? recall();
-  if (chosen === "light" || chosen === "dark") document.documentElement.dataset["theme"] = chosen;
+function isTheme(value: unknown): value is "light" | "dark" {
+  return value === "light" || value === "dark";
+}
+
+function setTheme(theme: "light" | "dark"): void {
+  document.documentElement.dataset["theme"] = theme;
 }
 
 // Storage may be forbidden, for example in a frame. Then nothing is remembered.

@@ -74,6 +74,28 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await again.page.close();
   });
 
+  test("an embedded lesson runs while it is in sight, and shows one of its runs", async () => {
+    const { page, errors } = await open(browser, address);
+    await page.setContent(`<div style="height:3000px"></div><iframe src="${address}?embed#lesson=path-dies" width="900" height="700"></iframe>`);
+    const frame = page.frameLocator("iframe");
+    const time = async (): Promise<number> => parseFloat((await frame.locator(".time").textContent()) ?? "");
+    await frame.locator(".stage[data-digest]").waitFor({ state: "attached" });
+    await page.waitForTimeout(1000);
+    expect(await time()).toBe(0);
+    await frame.locator("canvas").first().scrollIntoViewIfNeeded();
+    await frame.locator(".sentences", { hasText: "delivered" }).waitFor();
+    expect(await time()).toBeGreaterThan(0);
+    const pressed = frame.locator('.stage-title [aria-pressed="true"]');
+    expect(await pressed.textContent()).toBe("Bwith notice");
+    await frame.getByRole("button", { name: "without notice" }).click();
+    await frame.locator('.stage-title [aria-pressed="true"]', { hasText: "without notice" }).waitFor();
+    expect(await frame.locator(".stage").count()).toBe(1);
+    await page.evaluate(() => window.frames[0]?.postMessage({ theme: "dark" }, "*"));
+    await frame.locator('html[data-theme="dark"]').waitFor({ state: "attached" });
+    expect(errors).toEqual([]);
+    await page.close();
+  });
+
   test("a wrong scenario gets the message of the command line, and the page goes on", async () => {
     const { page } = await open(browser, address);
     const wrong = { name: "wrong.toml", mimeType: "text/plain", buffer: Buffer.from('name = "x"\nduration = "1"\n') };

@@ -3,6 +3,7 @@ import { fromFragment, toFragment } from "../../src/model/share.ts";
 import { listed, number, percent } from "../../src/model/words.ts";
 import { quantile } from "../../src/model/measures.ts";
 import { nanoseconds, quantity } from "../../src/model/scenario.ts";
+import addresses from "./addresses.json";
 
 test("numbers in sentences are those of the command line", () => {
   expect([0, 1234.5, 123.45, 7.665, 0.9995, 0.2771, -3].map(number)).toEqual(["0.00", "1,235", "123.5", "7.67", "1.00", "0.277", "−3.00"]);
@@ -17,6 +18,11 @@ test("a session survives its address", async () => {
   expect(await fromFragment("")).toBeNull();
   await expect(fromFragment("#run=AAAA")).rejects.toThrow();
   await expect(fromFragment(await toFragment([{ toml: "", file: "", seed: "x" }]))).rejects.toThrow("no session");
+});
+
+test("an address of the command line opens its scenarios", async () => {
+  const { fragment, sources } = addresses;
+  expect(await fromFragment(fragment)).toEqual({ sources });
 });
 
 test("quantities have their base units", () => {

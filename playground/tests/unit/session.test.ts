@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { Session, digestOf, scenarioFile } from "./engine.ts";
+import { TABLES, type Frame } from "../../src/engine/protocol.ts";
 import { Sessions } from "../../src/engine/sessions.ts";
+import { addFrame, emptyTables } from "../../src/model/table.ts";
 import { PACKET } from "../../src/view/picture.ts";
 import { REMEDIES, SCHEDULERS, CONGESTION_CONTROLS, WORKLOADS } from "../../src/view/controls.ts";
 
@@ -67,18 +69,31 @@ test("a packet has as many numbers as the page reads", () => {
   expect(Session.packetWidth()).toBe(PACKET);
 });
 
-test("frames bring each row of a growing table once", () => {
+test("the frames of a run add up to its tables", async () => {
+  const toml = TOML.replace("[[connection]]", '[[connection]]\ndirection = "both"');
+  const source = { ...SOURCE, toml };
   const sessions = new Sessions();
-  sessions.open([SOURCE, SOURCE]);
-  let rows = 0;
-  for (let until = 1; until <= 4; until += 1) {
-    const [first, second] = sessions.advance(until * 1e9, Infinity, true);
-    rows += first?.tables.connection_samples?.length ?? 0;
-    expect(second?.digest).toBe(first?.digest);
+  const all = sessions.open([source, source]).map(({ schemas }) => emptyTables(schemas));
+  const add = (frames: Frame[]): void => {
+    for (const [session, tables] of all.entries()) addFrame(tables, frames[session]?.tables ?? {});
+  };
+  for (let until = 1; until <= 60; until += 1) add(sessions.advance(until * 1e9, Infinity, until % 3 === 0));
+  const whole = await new Sessions().measure(source, []);
+  const tables = emptyTables(whole.schemas);
+  addFrame(tables, whole.tables);
+  for (const each of all) {
+    for (const name of TABLES) expect(each[name].objects().length, name).toBe(tables[name].objects().length);
+    expect(each.blocks.objects()).toEqual(tables.blocks.objects());
   }
-  const session = new Session(TOML, "wifi_3g.toml", 3n);
-  session.stepUntil(4e9);
-  expect(rows).toBe(session.rows("connection_samples", 0).length);
+  expect(tables.blocks.column("connection")).toContain(1);
+});
+
+test("a fraction of a nanosecond does not use up the time of a frame", () => {
+  const sessions = new Sessions();
+  sessions.open([SOURCE]);
+  const begun = performance.now();
+  sessions.advance(1e8 + 0.5, 5000, false);
+  expect(performance.now() - begun).toBeLessThan(2500);
 });
 
 test("a capture is a pcapng file with what was sent so far", () => {

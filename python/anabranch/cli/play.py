@@ -21,8 +21,9 @@ def play(
     ] = None,
     seed: Annotated[int, count_option("Random seed.", 0, MAX_SEED)] = 1,
     port: Annotated[
-        int, count_option("Port of the local server.  [default: a free one]", 0, _MAX_PORT)
-    ] = 0,
+        int | None,
+        count_option("Port of the local server.  [default: 8684, or a free one]", 0, _MAX_PORT),
+    ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
     ] = True,
@@ -32,8 +33,11 @@ def play(
     Opens the playground: a web page that runs the engine itself, draws every packet, and explains
     what holds the connection back. Change rates, delays and losses while it runs, or follow its
     lessons. A local server sends the page. Nothing leaves this machine. Ctrl-C ends it.
+
+    While it runs, the links in reports open their scenarios.
     """
-    from anabranch.playground.server import fragment, server
+    from anabranch.playground.server import server
+    from anabranch.scenarios.addresses import fragment
 
     place = "" if file is None else fragment([_session(file, seed)])
     with server(port) as running:

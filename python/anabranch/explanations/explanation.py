@@ -41,7 +41,7 @@ class Loss:
     share: float
     """Part of the path's capacity."""
     varies: bool = False
-    """Whether the path's capacity changes during the run."""
+    """Whether the path's rate changes during the run. If not, `share` is a share of the time."""
     paths: tuple[str, ...] = ()
 
     @property
@@ -173,7 +173,7 @@ class Explanation:
         """The lost capacity by path and cause, the largest first."""
         found = []
         settings = self.run.settings["path"]
-        varying = {path["name"] for path in settings if path["change"] or "rate" not in path}
+        varying = {path["name"] for path in settings if _varies(path)}
         capacity = {name: self._mbps(self._capacity(index)) for index, name in self.paths.items()}
         for row in self.account.iter_rows(named=True):
             cause = BY_NAME[row["cause"]]
@@ -345,6 +345,11 @@ def explanations(run: Run) -> Iterator[Explanation]:
         yield Explanation(run, index)
 
 
+def _varies(path: Mapping[str, Any]) -> bool:
+    """Whether a path's rate changes during the run."""
+    return "rate" not in path or any("rate" in change for change in path["change"])
+
+
 def _total(losses: Iterable[Loss]) -> float:
     return sum(loss.mbps for loss in losses)
 
@@ -385,13 +390,16 @@ def _unanswered(path: str, rows: pl.DataFrame, link_drops: int) -> str | None:
 def _sentence(loss: Loss, missing: float) -> str:
     ends = f"{number(loss.mbps)} of the {number(missing)} Mbit/s missing"
     share = percent(loss.share)
-    part = f"{share} of {'its capacity' if loss.varies else 'the time'}"
+    of_time = f"{share} of the time"
+    capacity = f"{share} of {'their' if len(loss.paths) > 1 else 'its'} capacity"
     if loss.cause.is_idle:
+        idled = f"left {capacity} unused" if loss.varies else f"idled for {of_time}"
         behind = f" behind {loss.behind}" if loss.behind is not None else ""
-        return f"{loss.path} idled for {part} because {loss.cause.because}{behind}: {ends}."
+        return f"{loss.path} {idled} because {loss.cause.because}{behind}: {ends}."
     if loss.cause.name == "outage":
-        verb = "were" if len(loss.paths) > 1 else "was"
-        return f"{loss.path} {verb} down for {part}: {ends}."
+        was = "were" if len(loss.paths) > 1 else "was"
+        down = f"lost {capacity} while down" if loss.varies else f"{was} down for {of_time}"
+        return f"{loss.path} {down}: {ends}."
     return f"{share} of the capacity of {loss.path} went to {loss.cause.words}: {ends}."
 
 

@@ -20,6 +20,8 @@ from anabranch.reports import page, pictures
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
 from anabranch.results.folder import write_whole
+from anabranch.runs.run import Run
+from anabranch.scenarios.addresses import address
 from anabranch.words import counted
 
 if TYPE_CHECKING:
@@ -121,6 +123,7 @@ def save(found: Sequence[Explanation], folder: Path, what_if: WhatIf | None = No
         what_if=None if what_if is None else what_if.table(),
         what_if_about=None if what_if is None else what_if.about(),
         run=run,
+        playground=_playground(run),
     )
     write_whole(folder, contents | {"report.html": html.encode()})
 
@@ -145,6 +148,13 @@ def capture_notes(analysis: Analysis) -> list[str]:
         for name, what in damaged["file", "damage"].rows()
     ]
     return [*damages, *analysis.notes]
+
+
+def _playground(run: Run) -> list[tuple[str, str]]:
+    """The run and its address in the playground, if that can make it."""
+    name = run.settings["name"]
+    place = None if run.custom_policies else address(run.toml, f"{name}.toml", run.seed)
+    return [] if place is None else [(name, place)]
 
 
 def save_captures(

@@ -127,7 +127,7 @@ def of_object(scenario: Scenario, seed: int, settings: Mapping[str, Any] | None)
 def _of_folder(folder: Path, seed: int | None, cell: str | None) -> Target:
     results = load(folder)
     about = results.provenance
-    if "live" in about or any(run["digest"] is None for run in about["runs"]):
+    if results.is_live:
         raise InputError(
             f"{folder}: these runs were live, and only virtual time can be made again; name the "
             f"scenario in {folder / 'scenarios'}"

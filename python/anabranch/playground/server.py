@@ -6,16 +6,13 @@ them. The engine runs in the browser, so the server only sends files.
 
 from __future__ import annotations
 
-import base64
-import json
-import zlib
-from collections.abc import Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from anabranch.errors import InputError
+from anabranch.scenarios.addresses import PORT
 
 SITE = Path(__file__).parent / "site"
 
@@ -42,8 +39,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
 
-def server(port: int, site: Path = SITE) -> _Server:
+def server(port: int | None, site: Path = SITE) -> _Server:
     """A server on the loopback interface; port 0 takes a free one.
+
+    `None` is the port of the links in reports. If another program has it, a free one is taken.
 
     Raises:
         InputError: if the playground was not built, or the port is not free.
@@ -52,16 +51,11 @@ def server(port: int, site: Path = SITE) -> _Server:
         raise InputError(
             "play: this installation has no playground; build it: make playground install"
         )
+    files = partial(_Files, directory=str(site))
     try:
-        return _Server(("127.0.0.1", port), partial(_Files, directory=str(site)))
+        return _Server(("127.0.0.1", PORT if port is None else port), files)
     except OSError as error:
+        if port is None:
+            return _Server(("127.0.0.1", 0), files)
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"--port {port}: {reason}") from None
-
-
-def fragment(sessions: Sequence[tuple[str, str, int]]) -> str:
-    """The end of an address that opens sessions: scenario (TOML), file name and seed of each."""
-    text = json.dumps([[toml, file, str(seed)] for toml, file, seed in sessions])
-    deflate = zlib.compressobj(wbits=-15)
-    compressed = deflate.compress(text.encode()) + deflate.flush()
-    return "#run=" + base64.urlsafe_b64encode(compressed).decode().rstrip("=")

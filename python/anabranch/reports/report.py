@@ -20,6 +20,7 @@ from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import median, number
 from anabranch.results.folder import Results, write_whole
 from anabranch.results.provenance import digest
+from anabranch.scenarios.addresses import address
 from anabranch.scenarios.custom import CustomPolicy
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Report:
             strip=strip,
             bytes=bytes_per_subflow(self.results),
             links=queues(self.results),
+            playground=_playground(self.results),
             provenance=_provenance(self.results.provenance),
         )
 
@@ -184,6 +186,21 @@ def counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
     """The number of judgements for each verdict that occurs."""
     verdicts = [judgement.verdict for judgement in judgements]
     return [(verdict, verdicts.count(verdict)) for verdict in Verdict if verdict in verdicts]
+
+
+def _playground(results: Results) -> list[tuple[str, str]]:
+    """The cells that the playground can run, and the addresses of their first runs there."""
+    if results.is_live or "custom_policies" in results.provenance:
+        return []
+    seeds: dict[str, int] = {}
+    for run in results.provenance["runs"]:
+        seeds.setdefault(run["cell"], run["seed"])
+    found = (
+        (cell, address(results.scenarios[cell], f"{cell}.toml", seed))
+        for cell, seed in [*seeds.items()][:_MOST_ROWS]
+        if cell in results.scenarios
+    )
+    return [(cell, place) for cell, place in found if place is not None]
 
 
 def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -81,7 +81,7 @@ def save(results: Results, folder: Path) -> None:
     """
     name = str(results.provenance["scenario"])
     # Linux does not say how long full buffers stopped its Multipath TCP.
-    limits = {} if "live" in results.provenance else metrics.LIMITS
+    limits = {} if results.is_live else metrics.LIMITS
     Report(
         id=name,
         title=name,

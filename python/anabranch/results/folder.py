@@ -74,6 +74,12 @@ class Results:
     blocks: pl.DataFrame
     samples: pl.DataFrame
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the runs were live: nobody can repeat them packet by packet."""
+        about = self.provenance
+        return "live" in about or any(run["digest"] is None for run in about["runs"])
+
     def rows(self, table: str, **factors: Factor) -> pl.DataFrame:
         """The rows of a table that belong to the runs with these factors."""
         rows: pl.DataFrame = getattr(self, table)
