@@ -18,28 +18,22 @@ test-slow-rust:
 test-slow-python:
 	$(TEST_BIN)/pytest -m slow
 
-# The compiler checks code that this machine cannot run. Live runs need Linux: on other systems their
-# crate is empty, and the Python module refuses them. WebAssembly has no Python. The Linux target
-# covers both other kinds of wheels, aarch64 and musl. A module for musl needs musl as a shared library.
+# The compiler checks code that this machine cannot run, with the oldest version of Rust that
+# Cargo.toml promises to users of the crates. Live runs need Linux: on other systems their crate is
+# empty, and the Python module refuses them. WebAssembly has no Python. The Linux target covers both
+# other kinds of wheels, aarch64 and musl. A module for musl needs musl as a shared library.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 CHECK_TARGETS := aarch64-unknown-linux-musl aarch64-apple-darwin x86_64-pc-windows-gnu
-CHECK_RUST := MAKEFLAGS= RUSTFLAGS='-D warnings -C target-feature=-crt-static' cargo check --quiet --workspace
+CHECK_RUST := MAKEFLAGS= RUSTFLAGS='-D warnings -C target-feature=-crt-static' cargo +$(MSRV) check --quiet --workspace
 
 .PHONY: check-targets
-check-targets: $(TEST_VENV)/.installed ## compile for other platforms, without running
-	@if rustup --quiet target add $(CHECK_TARGETS) wasm32-unknown-unknown; then set -ex; \
+check-targets: $(TEST_VENV)/.installed ## compile for other platforms with the oldest supported Rust, without running
+	@if rustup --quiet toolchain install $(MSRV) --profile minimal --no-self-update \
+			$(CHECK_TARGETS:%=--target %) --target wasm32-unknown-unknown; then set -ex; \
 		$(CHECK_RUST) $(CHECK_TARGETS:%=--target %); \
 		$(CHECK_RUST) --exclude anabranch-py --target wasm32-unknown-unknown; \
-	else echo "skipped: rustup could not add the targets (see above)"; fi
+	else echo "skipped: rustup could not install Rust $(MSRV) with these targets (see above)"; fi
 	$(TEST_BIN)/mypy --platform darwin --no-warn-unreachable --cache-dir .mypy_cache/darwin python/anabranch
-
-# Cargo.toml promises users of the crates this version of Rust.
-MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-
-.PHONY: check-msrv
-check-msrv: ## compile with the oldest supported Rust, without running
-	@if rustup --quiet toolchain install $(MSRV) --profile minimal --no-self-update; then set -ex; \
-		MAKEFLAGS= cargo +$(MSRV) check --quiet --workspace; \
-	else echo "skipped: rustup could not install Rust $(MSRV) (see above)"; fi
 
 # CASE='MP_PRIO back' runs the cases whose names contain all these words.
 .PHONY: interop

@@ -296,7 +296,8 @@ function drawWindow(
     context.fillText("halved", after + context.measureText(counts).width + 14, y + 9);
   }
   const busy = state.paths[lane.path]?.forward.queued ?? 0;
-  const name = subflow.activity === "congestion_window" && busy > 0 ? "sending" : subflow.activity;
+  const isLimitedByPath = busy > 0 && (subflow.activity === "congestion_window" || subflow.activity === "paced");
+  const name = isLimitedByPath ? "sending" : subflow.activity;
   const words = CAUSES[name]?.words ?? name;
   context.font = "12px 'IBM Plex Sans', sans-serif";
   const width = context.measureText(words).width;

@@ -246,6 +246,7 @@ impl Subflows {
 
     /// The subflows were asked, and add nothing to the bursts that they began. `application_limited`:
     /// those with room lack data.
+    #[cold]
     pub(super) fn end_bursts(&mut self, now: Instant, application_limited: bool) {
         for slot in self.touched.slots() {
             let subflow = &mut self.contexts[slot].subflow;

@@ -164,10 +164,18 @@ impl Congestion {
         in_flight: u64,
         srtt: Option<Duration>,
     ) {
-        self.paced_window = match self.paced.as_ref().and_then(|_| self.control.pacing_rate(srtt)) {
-            Some(rate) => in_time(rate, srtt.unwrap_or(Duration::ZERO)),
-            None => platform.paced_window(self.cwnd(), self.ssthresh(), in_flight),
-        };
+        self.paced_window = platform.paced_window(self.cwnd(), self.ssthresh(), in_flight);
+        if self.paced.is_some() {
+            self.use_own_rate(srtt);
+        }
+    }
+
+    /// A control with a rate of its own decides what pacing sends in a round-trip time.
+    #[cold]
+    fn use_own_rate(&mut self, srtt: Option<Duration>) {
+        if let Some(rate) = self.control.pacing_rate(srtt) {
+            self.paced_window = in_time(rate, srtt.unwrap_or(Duration::ZERO));
+        }
     }
 
     #[inline]

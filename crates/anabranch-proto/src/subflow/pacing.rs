@@ -23,7 +23,6 @@ impl Subflow {
     }
 
     /// A record is about to be sent again: its last transmission gives no sample.
-    #[inline]
     pub(super) fn replace_snapshot(&mut self, number: u64) {
         let order = self.board.get(number).map(|record| record.order);
         if let Some((sampler, order)) = self.congestion.sampler_mut().zip(order) {
