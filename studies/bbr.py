@@ -68,7 +68,7 @@ def goodput(made: _core.Scenario, *live: str) -> float:
             for seed in SEEDS
         ]
     values = [json.loads(each)["connections"][0]["goodput_mbps"] for each in printed]
-    return statistics.median(values)
+    return float(statistics.median(values))
 
 
 def main() -> None:
