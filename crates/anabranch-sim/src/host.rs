@@ -51,6 +51,8 @@ pub(crate) trait Host: Observed {
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet>;
     /// When the host must be woken.
     fn poll_timeout(&self) -> Option<Instant>;
+    /// A connection whose application has written or read since the last call.
+    fn poll_progress(&mut self) -> Option<usize>;
     /// The open subflows of a connection of the scenario, and the state of each.
     fn states(&self, connection: usize) -> impl Iterator<Item = (SubflowTotals, StateSpan)> + '_;
     /// Bytes of a connection's data that only the subflow at each place of
@@ -71,6 +73,8 @@ pub struct EngineHost {
     wake_ups: EventQueue,
     /// Segments that writes have caused.
     written: VecDeque<PooledSegment>,
+    /// Connections whose applications have written or read.
+    progressed: Vec<usize>,
     /// Scheduled changes of the interfaces' states, in reverse chronological order.
     address_changes: Vec<AddressChange>,
 }
@@ -174,6 +178,7 @@ impl EngineHost {
             wake_ups: EventQueue::new(apps.len()),
             apps,
             written: VecDeque::new(),
+            progressed: Vec::new(),
             address_changes: address_changes(side, scenario),
         };
         (0..host.apps.len()).for_each(|index| host.plan_app(index));
@@ -309,6 +314,13 @@ impl EngineHost {
                 &mut EngineSocket { endpoint: &mut self.endpoint, id, now, written },
             );
             self.plan_app(index);
+            self.note_progress(index);
+        }
+    }
+
+    fn note_progress(&mut self, index: usize) {
+        if self.progressed.last() != Some(&index) {
+            self.progressed.push(index);
         }
     }
 
@@ -322,6 +334,7 @@ impl EngineHost {
             app.on_received(now, &mut EngineSocket { endpoint, id, now, written: None });
             self.plan_app(index);
         }
+        self.note_progress(index);
         if self.apps[index].app.closes_with_peer() && self.endpoint.is_at_end(id) {
             self.endpoint.close(id);
         }
@@ -362,6 +375,11 @@ impl Host for EngineHost {
     #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         self.poll_timeout()
+    }
+
+    #[inline]
+    fn poll_progress(&mut self) -> Option<usize> {
+        self.progressed.pop()
     }
 
     fn states(&self, connection: usize) -> impl Iterator<Item = (SubflowTotals, StateSpan)> + '_ {
