@@ -6,8 +6,8 @@ use anabranch_table::{Builder, Name, Table, row};
 use anabranch_wire::{Duration, Instant};
 use core::fmt;
 
-use crate::metrics::{Stall, Stalls};
 use crate::scenario::{Connection, Scenario};
+use crate::stalls::{Stall, Stalls};
 use crate::statistics::{
     ConnectionTotals, FallbackReason, Hosts, Observed, Progress, SubflowTotals,
 };

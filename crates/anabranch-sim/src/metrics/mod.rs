@@ -22,7 +22,6 @@ mod delays;
 mod numbers;
 mod rows;
 mod series;
-mod stalls;
 
 use anabranch_table::Table;
 use anabranch_wire::{Duration, Instant};
@@ -34,7 +33,6 @@ use crate::scenario::{LinkState, Scenario};
 
 pub use self::delays::{Delays, MODE_BIN_MS, is_measured};
 pub use self::series::Series;
-pub(crate) use self::stalls::{Stall, Stalls};
 
 /// The metrics of a flow of a run: a row of a results table.
 #[derive(Clone, Debug, Default, PartialEq)]
