@@ -28,6 +28,8 @@ struct EngineApp {
     id: Option<ConnectionId>,
     closed: bool,
     failed: bool,
+    /// Whether the host's list of progressed connections has this one.
+    progressed: bool,
     /// Totals of the closed subflows.
     past_subflows: Vec<SubflowTotals>,
     /// Totals of the connection when it ended.
@@ -73,7 +75,7 @@ pub struct EngineHost {
     wake_ups: EventQueue,
     /// Segments that writes have caused.
     written: VecDeque<PooledSegment>,
-    /// Connections whose applications have written or read.
+    /// Connections whose applications have written or read, each once.
     progressed: Vec<usize>,
     /// Scheduled changes of the interfaces' states, in reverse chronological order.
     address_changes: Vec<AddressChange>,
@@ -319,7 +321,7 @@ impl EngineHost {
     }
 
     fn note_progress(&mut self, index: usize) {
-        if self.progressed.last() != Some(&index) {
+        if !std::mem::replace(&mut self.apps[index].progressed, true) {
             self.progressed.push(index);
         }
     }
@@ -379,7 +381,9 @@ impl Host for EngineHost {
 
     #[inline]
     fn poll_progress(&mut self) -> Option<usize> {
-        self.progressed.pop()
+        let index = self.progressed.pop()?;
+        self.apps[index].progressed = false;
+        Some(index)
     }
 
     fn states(&self, connection: usize) -> impl Iterator<Item = (SubflowTotals, StateSpan)> + '_ {
@@ -452,6 +456,7 @@ impl EngineApp {
             id: None,
             closed: false,
             failed: false,
+            progressed: false,
             past_subflows: Vec::new(),
             past: None,
             server: topology::server_address(&scenario.paths[connection.paths[0]]),

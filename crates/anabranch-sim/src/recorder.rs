@@ -385,7 +385,7 @@ impl Recorder {
         ]
     }
 
-    /// The first delivery of each flow after each change of one of its paths, while it was open.
+    /// The first delivery of each flow after each change of one of its paths after its start.
     fn changes(&self) -> Table {
         let mut table = Builder::new("changes");
         for (number, flow) in self.flows.iter().enumerate() {
