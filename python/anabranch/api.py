@@ -46,9 +46,10 @@ class Run(core.Run):
     """One execution of a scenario, with readable tables and drawings.
 
     The attributes are those of `anabranch.runs.run.Run`. The frames ``connections``, ``subflows``,
-    ``links``, ``blocks``, ``connection_samples``, ``subflow_samples`` and ``counters`` contain the
-    core's raw records: integers, times in nanoseconds, sizes in bytes. Further attributes are
-    ``toml``, ``seed``, ``digest``, ``virtual_ns``, ``segments``, ``wall_s`` and ``cpu_s``.
+    ``links``, ``blocks``, ``connection_samples``, ``subflow_samples``, ``changes`` and ``counters``
+    contain the core's raw records: integers, times in nanoseconds, sizes in bytes. Further
+    attributes are ``toml``, ``seed``, ``digest``, ``virtual_ns``, ``segments``, ``wall_s`` and
+    ``cpu_s``.
     """
 
     @classmethod
@@ -88,7 +89,7 @@ class Run(core.Run):
 
 _SUMMARY = (
     "connection", "goodput_mbps", "block_count", "delay_mean_ms", "delay_p50_ms", "delay_p95_ms",
-    "delay_p99_ms", "delay_max_ms", "window_limited_share",
+    "delay_p99_ms", "delay_max_ms", "stall_ms", "window_limited_share",
     "send_buffer_limited_share", "reinjections", "completed", "aborted", "failed",
 )  # fmt: skip
 

@@ -327,6 +327,9 @@ impl<'s, 'c> Lab<'s, 'c> {
                 }
             }
         }
+        for connection in 0..self.scenario.connections.len() {
+            self.recorder.on_progress(now, connection, observed(&self.hosts));
+        }
         sent.into_iter().try_for_each(|segment| self.send(now, side, segment.into()))
     }
 

@@ -28,6 +28,8 @@ struct EngineApp {
     id: Option<ConnectionId>,
     closed: bool,
     failed: bool,
+    /// Whether the host's list of progressed connections has this one.
+    progressed: bool,
     /// Totals of the closed subflows.
     past_subflows: Vec<SubflowTotals>,
     /// Totals of the connection when it ended.
@@ -51,6 +53,8 @@ pub(crate) trait Host: Observed {
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet>;
     /// When the host must be woken.
     fn poll_timeout(&self) -> Option<Instant>;
+    /// A connection whose application has written or read since the last call.
+    fn poll_progress(&mut self) -> Option<usize>;
     /// The open subflows of a connection of the scenario, and the state of each.
     fn states(&self, connection: usize) -> impl Iterator<Item = (SubflowTotals, StateSpan)> + '_;
     /// Bytes of a connection's data that only the subflow at each place of
@@ -71,6 +75,8 @@ pub struct EngineHost {
     wake_ups: EventQueue,
     /// Segments that writes have caused.
     written: VecDeque<PooledSegment>,
+    /// Connections whose applications have written or read, each once.
+    progressed: Vec<usize>,
     /// Scheduled changes of the interfaces' states, in reverse chronological order.
     address_changes: Vec<AddressChange>,
 }
@@ -174,6 +180,7 @@ impl EngineHost {
             wake_ups: EventQueue::new(apps.len()),
             apps,
             written: VecDeque::new(),
+            progressed: Vec::new(),
             address_changes: address_changes(side, scenario),
         };
         (0..host.apps.len()).for_each(|index| host.plan_app(index));
@@ -309,6 +316,13 @@ impl EngineHost {
                 &mut EngineSocket { endpoint: &mut self.endpoint, id, now, written },
             );
             self.plan_app(index);
+            self.note_progress(index);
+        }
+    }
+
+    fn note_progress(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.apps[index].progressed, true) {
+            self.progressed.push(index);
         }
     }
 
@@ -322,6 +336,7 @@ impl EngineHost {
             app.on_received(now, &mut EngineSocket { endpoint, id, now, written: None });
             self.plan_app(index);
         }
+        self.note_progress(index);
         if self.apps[index].app.closes_with_peer() && self.endpoint.is_at_end(id) {
             self.endpoint.close(id);
         }
@@ -362,6 +377,13 @@ impl Host for EngineHost {
     #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         self.poll_timeout()
+    }
+
+    #[inline]
+    fn poll_progress(&mut self) -> Option<usize> {
+        let index = self.progressed.pop()?;
+        self.apps[index].progressed = false;
+        Some(index)
     }
 
     fn states(&self, connection: usize) -> impl Iterator<Item = (SubflowTotals, StateSpan)> + '_ {
@@ -434,6 +456,7 @@ impl EngineApp {
             id: None,
             closed: false,
             failed: false,
+            progressed: false,
             past_subflows: Vec::new(),
             past: None,
             server: topology::server_address(&scenario.paths[connection.paths[0]]),

@@ -53,6 +53,7 @@ mod recorder;
 mod run_loop;
 pub mod scenario;
 mod simulation;
+mod stalls;
 mod states;
 mod statistics;
 mod topology;

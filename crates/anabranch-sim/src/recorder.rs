@@ -7,6 +7,7 @@ use anabranch_wire::{Duration, Instant};
 use core::fmt;
 
 use crate::scenario::{Connection, Scenario};
+use crate::stalls::{Stall, Stalls};
 use crate::statistics::{
     ConnectionTotals, FallbackReason, Hosts, Observed, Progress, SubflowTotals,
 };
@@ -27,6 +28,8 @@ row! {
         measured_ns: u64,
         window_limited_ns: u64,
         send_buffer_limited_ns: u64,
+        stall_began_ns: u64,
+        stall_ns: u64,
         reinjections: u64,
         copies: u64,
         path_probes: u64,
@@ -94,6 +97,17 @@ row! {
 }
 
 row! {
+    /// A change of a path, and the first byte that the application of a flow got after it.
+    struct ChangeRow {
+        connection: u32,
+        path: u32,
+        changed_ns: u64,
+        /// 0 if the application got nothing after the change.
+        first_byte_ns: u64,
+    }
+}
+
+row! {
     /// A subflow at a time.
     struct SubflowSample {
         time_ns: u64,
@@ -151,6 +165,7 @@ pub fn empty_tables() -> Vec<Table> {
         Builder::<BlockRow>::new("blocks").finish(),
         Builder::<SubflowSample>::new("subflow_samples").finish(),
         Builder::<ConnectionSample>::new("connection_samples").finish(),
+        Builder::<ChangeRow>::new("changes").finish(),
     ]
 }
 
@@ -172,6 +187,12 @@ pub struct Recorder {
     starts: Vec<Instant>,
     /// The paths of each connection.
     paths: Vec<Vec<usize>>,
+    /// What each connection delivered from the client and from the server.
+    deliveries: Vec<[Deliveries; 2]>,
+    /// When each path changes, in chronological order.
+    changes: Vec<(Instant, usize)>,
+    /// Whether the sender of each connection answers requests.
+    answers: Vec<bool>,
     flows: Vec<Flow>,
     subflow_samples: Builder<SubflowSample>,
     connection_samples: Builder<ConnectionSample>,
@@ -183,6 +204,13 @@ impl fmt::Debug for Recorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorder").finish_non_exhaustive()
     }
+}
+
+/// When one direction of a connection delivered data to its application.
+struct Deliveries {
+    stalls: Stalls,
+    /// The first delivery after each of the first changes.
+    after_changes: Vec<Instant>,
 }
 
 /// Progress of a flow at a time.
@@ -200,6 +228,10 @@ impl Recorder {
     pub fn new(scenario: &Scenario) -> Self {
         let mut recorder = Recorder::empty(scenario.warm_up);
         scenario.connections.iter().for_each(|connection| recorder.add(connection));
+        let paths = scenario.paths.iter().enumerate();
+        let changes =
+            paths.flat_map(|(path, each)| each.changes.iter().map(move |at| (at.at, path)));
+        changes.for_each(|(at, path)| recorder.add_change(Instant::ZERO + at, path));
         recorder
     }
 
@@ -209,6 +241,9 @@ impl Recorder {
             warm_up,
             starts: Vec::new(),
             paths: Vec::new(),
+            deliveries: Vec::new(),
+            changes: Vec::new(),
+            answers: Vec::new(),
             warm: Vec::new(),
             flows: Vec::new(),
             subflow_samples: Builder::new("subflow_samples"),
@@ -221,8 +256,41 @@ impl Recorder {
         let number = self.paths.len();
         self.starts.push(Instant::ZERO + connection.start);
         self.paths.push(connection.paths.to_vec());
+        let stalls = Stalls::new(Instant::ZERO + self.warm_up);
+        self.deliveries.push([(); 2].map(|()| Deliveries { stalls, after_changes: Vec::new() }));
+        self.answers.push(connection.workload.answers());
         self.flows.extend(flows_of(number, connection));
         self.warm.resize(self.flows.len(), Reached::default());
+    }
+
+    /// Add a change of a path whose time lies ahead.
+    pub(crate) fn add_change(&mut self, at: Instant, path: usize) {
+        let place = self.changes.partition_point(|each| *each <= (at, path));
+        self.changes.insert(place, (at, path));
+    }
+
+    /// The applications of a connection may have written or read.
+    #[inline]
+    pub fn on_progress<H: Observed + ?Sized>(
+        &mut self,
+        now: Instant,
+        connection: usize,
+        hosts: [&H; 2],
+    ) {
+        let [client, server] = hosts;
+        let directions = [(client, server), (server, client)];
+        for (deliveries, (sender, receiver)) in
+            self.deliveries[connection].iter_mut().zip(directions)
+        {
+            let Some(sender) = sender.sender(connection) else { continue };
+            let received = receiver.sink(connection).received();
+            if deliveries.stalls.on_progress(now, sender.written(), received) {
+                let after = &mut deliveries.after_changes;
+                while self.changes.get(after.len()).is_some_and(|(at, _)| *at < now) {
+                    after.push(now);
+                }
+            }
+        }
     }
 
     /// Record the end of the warm-up at `now`.
@@ -305,6 +373,7 @@ impl Recorder {
 
     /// All tables, at the end of the run.
     pub fn finish(self, now: Instant, hosts: Hosts<'_>, paths: &Paths) -> Vec<Table> {
+        let changes = self.changes();
         vec![
             self.connections(now, hosts),
             self.subflows(hosts, paths),
@@ -312,7 +381,28 @@ impl Recorder {
             self.blocks(hosts),
             self.subflow_samples.finish(),
             self.connection_samples.finish(),
+            changes,
         ]
+    }
+
+    /// The first delivery of each flow after each change of one of its paths after its start.
+    fn changes(&self) -> Table {
+        let mut table = Builder::new("changes");
+        for (number, flow) in self.flows.iter().enumerate() {
+            let index = flow.connection;
+            let after = &self.deliveries[index][flow.sender as usize].after_changes;
+            for (change, (at, path)) in self.changes.iter().enumerate() {
+                if *at >= self.starts[index] && self.paths[index].contains(path) {
+                    table.push(ChangeRow {
+                        connection: number as u32,
+                        path: *path as u32,
+                        changed_ns: at.as_nanos(),
+                        first_byte_ns: after.get(change).map_or(0, |first| first.as_nanos()),
+                    });
+                }
+            }
+        }
+        table.finish()
     }
 
     /// Totals of the flows.
@@ -330,6 +420,7 @@ impl Recorder {
             let (begin, end) = self.measured(now, *flow, hosts);
             let reached = flow.reached(now, hosts);
             let warm = self.warm[number];
+            let stall = self.longest_stall(*flow, end);
             let sent = stats.unwrap_or_default();
             let taken = receiving.unwrap_or_default();
             table.push(ConnectionRow {
@@ -348,6 +439,8 @@ impl Recorder {
                     reached.send_buffer_limited,
                     warm.send_buffer_limited,
                 ),
+                stall_began_ns: stall.began.as_nanos(),
+                stall_ns: stall.length.as_nanos(),
                 reinjections: sent.reinjections,
                 copies: sent.copies,
                 path_probes: sent.path_probes,
@@ -360,6 +453,15 @@ impl Recorder {
             });
         }
         table.finish()
+    }
+
+    /// The longest stall of a flow whose measured time ends at `end`. A receiver that requests the data
+    /// also waits while its requests do.
+    fn longest_stall(&self, flow: Flow, end: Instant) -> Stall {
+        let longest =
+            |sender: Side| self.deliveries[flow.connection][sender as usize].stalls.until(end);
+        let (own, requests) = (longest(flow.sender), longest(flow.sender.opposite()));
+        if self.answers[flow.connection] && requests.length > own.length { requests } else { own }
     }
 
     /// The time for which a flow is measured: from the end of the warm-up, or from the opening of

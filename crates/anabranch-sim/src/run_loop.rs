@@ -155,6 +155,7 @@ impl<'c> RunLoop<'c, EngineHost> {
     pub(crate) fn schedule(&mut self, path: usize, change: &Change) {
         let at = Instant::ZERO + change.at;
         assert!(at > self.now, "a change at a time that lies ahead");
+        self.recorder.add_change(at, path);
         for (towards, other) in
             [(Side::Client, AppliesTo::Reverse), (Side::Server, AppliesTo::Forward)]
         {
@@ -334,6 +335,9 @@ impl<H: Host> RunLoop<'_, H> {
         let number = side as usize;
         loop {
             self.hosts[number].handle_events(self.now);
+            while let Some(connection) = self.hosts[number].poll_progress() {
+                self.recorder.on_progress(self.now, connection, self.hosts.each_ref());
+            }
             while let Some(packet) = self.hosts[number].poll_transmit(self.now) {
                 self.send(side, packet)?;
             }

@@ -41,7 +41,7 @@ _GAP = 2
 """Spaces between columns."""
 
 _MOST_ROWS = 30
-"""Most rows printed of each table about a capture."""
+"""Most rows printed of each table about a capture, and of the changes of paths."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,8 @@ def _time_of(conditions: Conditions) -> str:
 
 def run(run: Run, conditions: Conditions | None) -> list[Grid]:
     """A run as tables: its connections, its subflows, and its hosts' counters."""
-    return [_connections(run, conditions), _subflows(run), _counters(run)]
+    changes = [] if run.changes.is_empty() else [_changes(run)]
+    return [_connections(run, conditions), *changes, _subflows(run), _counters(run)]
 
 
 def paths(run: Run) -> Grid:
@@ -297,6 +298,7 @@ def _connections(run: Run, conditions: Conditions | None) -> Grid:
         ),
         ("reinjections", [f"{row['reinjections']:,}" for row in rows]),
         *(_delays(rows) if has_blocks else ()),
+        ("longest stall ms", [_or_dash(row["stall_ms"]) for row in rows]),
         ("state", [_state(row) for row in rows]),
     ]
     title = f"Connections (after the warm-up{'; delays of blocks' if has_blocks else ''})"
@@ -307,8 +309,11 @@ def _connections(run: Run, conditions: Conditions | None) -> Grid:
 def _delays(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[str]]]:
     yield "blocks", [f"{row['block_count']:,}" for row in rows]
     for name in ("mean", "p50", "p95", "p99", "max"):
-        delays = (row[f"delay_{name}_ms"] for row in rows)
-        yield f"{name} ms", ["–" if delay is None else number(delay) for delay in delays]
+        yield f"{name} ms", [_or_dash(row[f"delay_{name}_ms"]) for row in rows]
+
+
+def _or_dash(value: float | None) -> str:
+    return "–" if value is None else number(value)
 
 
 def _limited(
@@ -328,6 +333,27 @@ def _state(row: dict[str, object]) -> str:
         spoken = f"fallback to TCP ({str(row['fallback']).replace('_', ' ')})"
     ends = {"failed": "failed", "aborted": "reset by an application", "completed": "completed"}
     return f"{spoken}, {next((ends[key] for key in ends if row[key]), 'open at the end')}"
+
+
+def _changes(run: Run) -> Grid:
+    """The first changes of paths, and the time until the application's next byte."""
+    rows = [
+        (
+            row["connection"],
+            row["path"],
+            f"{row['changed_s']:g}",
+            _or_dash(row["first_byte_ms"]),
+        )
+        for row in metrics.changes(run)[:_MOST_ROWS]
+    ]
+    left_out = run.changes.height - len(rows)
+    return Grid(
+        "Changes of paths",
+        ("connection", "path", "at s", "ms until the first byte after it"),
+        rows,
+        names=2,
+        caption=f"{left_out:,} more rows are not shown" if left_out else "",
+    )
 
 
 def _subflows(run: Run) -> Grid:
@@ -391,6 +417,7 @@ def run_json(run: Run, conditions: Conditions | None) -> dict[str, Any]:
         "connections": tables["runs"].to_dicts(),
         "subflows": tables["subflows"].to_dicts(),
         "links": tables["links"].to_dicts(),
+        "changes": metrics.changes(run),
         "counters": counters,
         "live": None if conditions is None else conditions.provenance(),
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from anabranch.explanations import stalls
 from anabranch.explanations.causes import BY_NAME, NONE, Cause
 from anabranch.explanations.delays import Delays
 from anabranch.explanations.main_parts import NAMED, grouped
@@ -229,14 +230,17 @@ class Explanation:
             f"{self.name} delivered {number(self.goodput_mbps)} of the "
             f"{number(self.capacity_mbps)} Mbit/s that its paths could carry ({share:.0f} %)."
         )
+        found = stalls.sentence(self.run, self.number, self.activities)
+        stall = [] if found is None else [found]
         if self.main is None:
             overhead = sum(loss.mbps for loss in self.losses if loss.cause.is_overhead)
             return [
                 first,
                 f"Nothing held it back: headers and acknowledgements took {number(overhead)} of "
                 f"the {number(missing)} Mbit/s missing.",
+                *stall,
             ]
-        return [first, _sentence(self.main, missing), *self._handshakes()]
+        return [first, _sentence(self.main, missing), *self._handshakes(), *stall]
 
     def _handshakes(self) -> list[str]:
         """The SYNs that did not arrive, if the main loss is a handshake that took long."""
@@ -293,6 +297,7 @@ class Explanation:
             "capacity_mbps": self.capacity_mbps,
             "finding": self.finding(),
             **self.full_buffers,
+            "stall_ms": self._metrics["stall_ms"],
             "main_cause": None if self.main is None else _loss_json(self.main),
             "losses": [_loss_json(loss) for loss in self.losses],
             "delays": None if self.delays is None else self.delays.json(),

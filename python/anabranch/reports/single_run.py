@@ -99,6 +99,7 @@ def save(results: Results, folder: Path) -> None:
                 "mean delay (ms)",
                 "p95 (ms)",
                 "p99 (ms)",
+                "longest stall (ms)",
             ),
             tuple(
                 (
@@ -107,8 +108,8 @@ def save(results: Results, folder: Path) -> None:
                     *(percent(row[key]) for key in limits.values()),
                     f"{row['block_count']:,}",
                     *(
-                        "–" if row[key] is None else number(row[key])
-                        for key in ("delay_mean_ms", "delay_p95_ms", "delay_p99_ms")
+                        "–" if row.get(key) is None else number(row[key])
+                        for key in ("delay_mean_ms", "delay_p95_ms", "delay_p99_ms", "stall_ms")
                     ),
                 )
                 for row in results.runs.iter_rows(named=True)

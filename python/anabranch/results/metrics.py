@@ -36,6 +36,7 @@ LIMITS = {
 
 _TABLES = (
     "connections", "subflows", "links", "blocks", "subflow_samples", "connection_samples",
+    "changes",
 )  # fmt: skip
 """Tables that the core reduces a run from."""
 
@@ -92,6 +93,25 @@ def connection_rows(run: Run) -> list[dict[str, Any]]:
 def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
     """All metrics of one connection of a run."""
     return connection_rows(run)[connection]
+
+
+def changes(run: Run) -> list[dict[str, Any]]:
+    """Changes of a connection's paths, and the time in ms until its application's next byte.
+
+    It is `None` if the application got nothing after the change.
+    """
+    rows = run.changes.iter_rows(named=True)
+    return [
+        {
+            "connection": run.connection_names[row["connection"]],
+            "path": run.path_names[row["path"]],
+            "changed_s": row["changed_ns"] / 1e9,
+            "first_byte_ms": (row["first_byte_ns"] - row["changed_ns"]) / 1e6
+            if row["first_byte_ns"]
+            else None,
+        }
+        for row in rows
+    ]
 
 
 def delays_ms(run: Run, connection: int = 0) -> Numbers:

@@ -125,6 +125,11 @@ class Run:
         return frame(self.tables["connection_samples"])
 
     @cached_property
+    def changes(self) -> pl.DataFrame:
+        """The changes of paths, and the first byte that each flow's application got after each."""
+        return frame(self.tables["changes"])
+
+    @cached_property
     def counters(self) -> pl.DataFrame:
         """The counters of both hosts."""
         return frame(self.tables["counters"])

@@ -11,6 +11,12 @@
 //! has been delivered in order. The delay of a round of a request and its responses starts with the
 //! first byte of the request. Delays exclude the warm-up: a block counts at the time at which the
 //! stack accepted it. A block that is still undelivered at the end of the run has no delay.
+//!
+//! A stall is a time in which the application gets nothing although data is waiting. It begins when
+//! the stack accepts data while none is waiting, or with a delivery that leaves data waiting. It ends
+//! with the next delivery, or with the measured time. Like delays, stalls exclude the handshake, after
+//! which applications write, and the warm-up. Requests are data too: the requester waits while its
+//! request does.
 
 mod delays;
 mod numbers;
@@ -66,6 +72,9 @@ pub struct Metrics {
     /// outage or begin within a second of it. It is `None` if no path goes down, or for data without
     /// blocks.
     pub recovery_ms: Option<f64>,
+    /// Longest time in which the application got nothing although data was waiting, in ms. `None` if
+    /// no data was waiting after the warm-up, or if nobody saw when the application wrote.
+    pub stall_ms: Option<f64>,
     /// Metrics of the time series.
     pub series: Series,
     /// Share of the samples after the warm-up in which the subflows count as behind one bottleneck.
@@ -142,6 +151,7 @@ impl Metrics {
         self.delays.append(&mut row);
         row.push((Name::Plain("completion_s"), Value::Real(self.completion_s)));
         row.push((Name::Plain("recovery_ms"), Value::Real(self.recovery_ms)));
+        row.push((Name::Plain("stall_ms"), Value::Real(self.stall_ms)));
         self.series.append(&mut row);
         row.push((Name::Plain("one_bottleneck_share"), Value::Real(self.one_bottleneck_share)));
         row
@@ -238,6 +248,9 @@ impl Run<'_> {
             flags: FLAGS.map(|name| value(name) != 0),
             fallback: value("fallback") as u8,
             corrupt_bytes: value("corrupt_bytes"),
+            stall_ms: Some(value("stall_ns"))
+                .filter(|time| *time > 0)
+                .map(|time| time as f64 / 1e6),
             shares: shares.into_iter().map(|received| share(received, carried)).collect(),
             ..Metrics::default()
         }

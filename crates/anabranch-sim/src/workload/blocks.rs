@@ -84,6 +84,10 @@ impl Sender for BlocksSender {
         }
     }
 
+    fn written(&self) -> u64 {
+        self.written
+    }
+
     fn data_bytes(&self) -> Option<u64> {
         Some(self.end).filter(|end| *end < u64::MAX)
     }

@@ -68,6 +68,10 @@ impl Sender for BulkSender {
         }
     }
 
+    fn written(&self) -> u64 {
+        self.written
+    }
+
     fn data_bytes(&self) -> Option<u64> {
         Some(self.size).filter(|size| *size < u64::MAX)
     }

@@ -142,6 +142,10 @@ impl Sender for CbrSender {
         }
     }
 
+    fn written(&self) -> u64 {
+        self.written
+    }
+
     fn data_bytes(&self) -> Option<u64> {
         self.finished.then_some(self.written)
     }

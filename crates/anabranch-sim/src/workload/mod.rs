@@ -63,6 +63,8 @@ pub trait Sender: Send {
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket);
     /// By `now`, the application has read `received` bytes in total from its peer.
     fn on_received(&mut self, _now: Instant, _received: u64, _socket: &mut dyn Socket) {}
+    /// Bytes that the socket has accepted so far.
+    fn written(&self) -> u64;
     /// Total bytes of the workload's data, whether this end sends or requests them, once it is
     /// certain. `None` as long as there may be more.
     fn data_bytes(&self) -> Option<u64>;

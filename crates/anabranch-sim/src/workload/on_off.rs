@@ -126,6 +126,10 @@ impl Sender for OnOffSender {
         }
     }
 
+    fn written(&self) -> u64 {
+        self.written
+    }
+
     fn data_bytes(&self) -> Option<u64> {
         self.finished.then_some(self.written)
     }

@@ -200,6 +200,10 @@ impl Sender for Requester {
         }
     }
 
+    fn written(&self) -> u64 {
+        self.written
+    }
+
     fn data_bytes(&self) -> Option<u64> {
         (self.phase == Phase::Finished).then_some(self.expected)
     }
@@ -249,6 +253,10 @@ impl Sender for Responder {
             self.request_end += self.exchange.requests.of(self.rounds);
         }
         self.on_writable(now, socket);
+    }
+
+    fn written(&self) -> u64 {
+        self.written
     }
 
     /// Only the requester knows whether another request follows.

@@ -20,6 +20,7 @@ mod path_managers;
 mod policies;
 mod routing;
 mod shared_bottleneck;
+mod stalls;
 mod stepping;
 mod theory;
 mod topologies;
