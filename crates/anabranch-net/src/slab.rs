@@ -76,3 +76,34 @@ fn words(address: IpAddr) -> [u64; 2] {
     };
     [(bits >> 64) as u64, bits as u64]
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_wire::{Datagram, Piece, SocketAddress};
+
+    use super::*;
+
+    fn datagram(source: ([u8; 4], u16), destination: ([u8; 4], u16), payload: u32) -> Packet {
+        let address = |(address, port): ([u8; 4], u16)| SocketAddress::new(address.into(), port);
+        let (source, destination) = (address(source), address(destination));
+        Datagram { source, destination, payload: Piece::pattern(0, payload).into(), ecn: 0 }.into()
+    }
+
+    #[test]
+    fn a_flow_is_its_addresses_and_ports_in_one_direction() {
+        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let hash = flow(&datagram((a, 1), (b, 2), 10), 1);
+        assert_eq!(flow(&datagram((a, 1), (b, 2), 99), 1), hash);
+        let others = [
+            ((b, 2), (a, 1)),
+            ((a, 3), (b, 2)),
+            ((a, 1), (b, 3)),
+            ((b, 1), (b, 2)),
+            ((a, 1), (a, 2)),
+        ];
+        for (source, destination) in others {
+            assert_ne!(flow(&datagram(source, destination, 10), 1), hash);
+        }
+        assert_ne!(flow(&datagram((a, 1), (b, 2), 10), 2), hash);
+    }
+}
