@@ -39,14 +39,13 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// A drop-tail queue that also drops packets at its head while the sojourn time stays too long.
 #[derive(Debug)]
 pub(crate) struct CoDel {
-    config: CoDelConfig,
     tail: Timestamped,
     control: Control,
 }
 
 impl CoDel {
     pub(crate) fn new(config: CoDelConfig, tail: DropTail) -> Self {
-        CoDel { config, tail: Timestamped::new(tail), control: Control::default() }
+        CoDel { tail: Timestamped::new(tail), control: Control::new(config) }
     }
 
     pub(crate) fn tail(&self) -> &DropTail {
@@ -72,7 +71,7 @@ impl CoDel {
             let (packet, arrival) = self.tail.dequeue()?;
             Some(Head { packet, arrival, bytes_behind: self.tail.tail().bytes() })
         };
-        self.control.dequeue(self.config, now, take, signal)
+        self.control.dequeue(now, take, signal)
     }
 
     /// Pass all packets to `lose`, and leave the dropping state.
@@ -94,6 +93,7 @@ pub(crate) struct Head {
 /// State of CoDel for one queue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
+    config: CoDelConfig,
     /// When the sojourn time will have been above target for one interval; `None` while it is
     /// below.
     above_until: Option<Instant>,
@@ -107,16 +107,19 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    pub(crate) fn new(config: CoDelConfig) -> Self {
+        Control { config, ..Control::default() }
+    }
+
     /// RFC 8289 §5.5: the next packet to send. `take` removes the head of the queue. `signal` receives
     /// each packet to drop. If it marks the packet instead, the packet is sent, as in Linux.
     pub(crate) fn dequeue(
         &mut self,
-        config: CoDelConfig,
         now: Instant,
         mut take: impl FnMut() -> Option<Head>,
         mut signal: impl FnMut(Packet) -> bool,
     ) -> Option<Packet> {
-        let (mut packet, mut may_drop) = self.judge(config, now, take());
+        let (mut packet, mut may_drop) = self.judge(now, take());
         if self.drop_next.is_some() {
             if !may_drop {
                 self.drop_next = None;
@@ -124,19 +127,19 @@ impl Control {
             while let Some(at) = self.drop_next.filter(|at| *at <= now) {
                 let marked = packet.is_some_and(&mut signal);
                 self.count += 1;
-                self.last_drop_next = self.next_drop(config, at);
+                self.last_drop_next = self.next_drop(at);
                 self.drop_next = Some(self.last_drop_next);
                 if marked {
                     break;
                 }
-                (packet, may_drop) = self.judge(config, now, take());
+                (packet, may_drop) = self.judge(now, take());
                 self.drop_next = self.drop_next.filter(|_| may_drop);
             }
         } else if may_drop {
             if !packet.is_some_and(&mut signal) {
-                (packet, _) = self.judge(config, now, take());
+                (packet, _) = self.judge(now, take());
             }
-            self.begin_dropping(config, now);
+            self.begin_dropping(now);
         }
         packet
     }
@@ -154,38 +157,33 @@ impl Control {
 
     /// RFC 8289 §5.5: a dropping state that starts soon after the previous one resumes its drop
     /// rate.
-    fn begin_dropping(&mut self, config: CoDelConfig, now: Instant) {
+    fn begin_dropping(&mut self, now: Instant) {
         let delta = self.count - self.last_count;
-        let soon = now.saturating_since(self.last_drop_next) < config.interval * 16;
+        let soon = now.saturating_since(self.last_drop_next) < self.config.interval * 16;
         self.count = if delta > 1 && soon { delta } else { 1 };
         self.last_count = self.count;
-        self.last_drop_next = self.next_drop(config, now);
+        self.last_drop_next = self.next_drop(now);
         self.drop_next = Some(self.last_drop_next);
     }
 
     /// RFC 8289 §3.2: the interval shrinks with the square root of the number of drops.
-    fn next_drop(&self, config: CoDelConfig, from: Instant) -> Instant {
-        let interval = config.interval.as_secs_f64() / libm::sqrt(self.count as f64);
+    fn next_drop(&self, from: Instant) -> Instant {
+        let interval = self.config.interval.as_secs_f64() / libm::sqrt(self.count as f64);
         from + Duration::from_secs_f64(interval)
     }
 
     /// RFC 8289 §5.6: the packet at the head, and whether it may be dropped.
-    fn judge(
-        &mut self,
-        config: CoDelConfig,
-        now: Instant,
-        head: Option<Head>,
-    ) -> (Option<Packet>, bool) {
+    fn judge(&mut self, now: Instant, head: Option<Head>) -> (Option<Packet>, bool) {
         let Some(Head { packet, arrival, bytes_behind }) = head else {
             self.above_until = None;
             return (None, false);
         };
         let sojourn = now.saturating_since(arrival);
-        if sojourn < config.target || bytes_behind <= FULL_SIZE_PACKET {
+        if sojourn < self.config.target || bytes_behind <= FULL_SIZE_PACKET {
             self.above_until = None;
             return (Some(packet), false);
         }
-        let until = *self.above_until.get_or_insert(now + config.interval);
+        let until = *self.above_until.get_or_insert(now + self.config.interval);
         (Some(packet), now >= until)
     }
 }

@@ -58,7 +58,6 @@ const DROP_BATCH: u64 = 64;
 /// A queue for each flow, served by deficit round robin (DRR). CoDel manages each of them.
 #[derive(Clone, Debug)]
 pub(crate) struct FqCoDel {
-    codel: CoDelConfig,
     quantum: i64,
     room: Room,
     hash_seed: u64,
@@ -100,12 +99,13 @@ impl FqCoDel {
         link_seed: u64,
     ) -> Self {
         let FqCoDelConfig { target, interval, quantum, flows } = config;
+        let control = Control::new(CoDelConfig { target, interval });
+        let flow = Flow { control, ..Flow::default() };
         FqCoDel {
-            codel: CoDelConfig { target, interval },
-            quantum: quantum.as_u64() as i64,
+            quantum: i64::try_from(quantum.as_u64()).unwrap_or(i64::MAX),
             room: Room::new(limit, rate),
             hash_seed: stream_seed(link_seed, "fq_codel"),
-            flows: vec![Flow::default(); flows as usize],
+            flows: vec![flow; flows as usize],
             new_flows: VecDeque::new(),
             old_flows: VecDeque::new(),
             held: Held::default(),
@@ -147,8 +147,7 @@ impl FqCoDel {
         now: Instant,
         mut signal: impl FnMut(Packet) -> bool,
     ) -> Option<Packet> {
-        let codel = self.codel;
-        self.serve(|flow, held| flow.dequeue(codel, now, held, &mut signal))
+        self.serve(|flow, held| flow.dequeue(now, held, &mut signal))
     }
 
     /// Pass all packets to `lose`, and leave the dropping states.
@@ -223,17 +222,16 @@ impl FqCoDel {
 impl Flow {
     fn dequeue(
         &mut self,
-        codel: CoDelConfig,
         now: Instant,
         held: &mut Held,
         signal: impl FnMut(Packet) -> bool,
     ) -> Option<Packet> {
         let take = || {
             let (packet, arrival) = self.queue.pop(held)?;
-            // As in Linux, CoDel lets packets pass only while all queues together are short.
+            // As in Linux, CoDel lets the packet pass if all queues together are short.
             Some(Head { packet, arrival, bytes_behind: held.bytes })
         };
-        self.control.dequeue(codel, now, take, signal)
+        self.control.dequeue(now, take, signal)
     }
 }
 
