@@ -24,10 +24,10 @@ use crate::units::{ByteCount, FULL_SIZE_PACKET, QueueLimit, Rate};
     serde(default, deny_unknown_fields)
 )]
 pub struct FqCoDelConfig {
-    /// Acceptable sojourn time in the queue of a flow.
+    /// Acceptable sojourn time.
     #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Duration>"), schemars(extend("x-origin" = "RFC 8290 §5.2.2")))]
     pub target: Duration,
-    /// Time for which a flow's sojourn time may exceed the target before its packets are dropped: a
+    /// Time for which the sojourn time may exceed the target before packets are dropped: a
     /// worst-case round-trip time.
     #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Duration>"), schemars(extend("x-origin" = "RFC 8290 §5.2.1")))]
     pub interval: Duration,
