@@ -221,7 +221,7 @@ impl CheckQueue for PieConfig {
         if self.update_interval >= LEAST_INTERVAL {
             return Ok(());
         }
-        let problem = format!("{:?}: must be at least 1ms", self.update_interval);
+        let problem = "must be at least 1ms".to_owned();
         Err(Invalid { parameter: "update_interval", problem })
     }
 }
