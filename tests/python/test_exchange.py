@@ -126,6 +126,14 @@ def test_disciplines_and_burst_losses_have_their_parameters() -> None:
     assert "propagate cable client loss gemodel 1% 20% 100% 50% rate 1500000bit -14\n" in text
     red = script(PATHS.replace('"9packets"', '"9packets"\nqueue = { kind = "red" }'))
     assert "red limit 12000 min 7500 max 22500 avpkt 1500 burst 9 bandwidth" in red
+    fq_codel = script(PATHS.replace('"9packets"', '"9packets"\nqueue = { kind = "fq_codel" }'))
+    parameters = "flows 1024 target 5ms interval 100ms quantum 1500"
+    assert f"1500000bit 3000 fq_codel limit 8 {parameters}\n" in fq_codel
+    pie = script(PATHS.replace('"9packets"', '"9packets"\nqueue = { kind = "pie" }'))
+    assert "1500000bit 3000 pie limit 8 target 15ms tupdate 15ms\n" in pie
+    assert "max_burst" not in pie
+    burst = '"9packets"\nqueue = { kind = "pie", max_burst = "9ms" }'
+    assert "queue.max_burst: it is 150ms in Linux" in script(PATHS.replace('"9packets"', burst))
 
 
 def test_changes_come_at_their_times() -> None:

@@ -11,6 +11,7 @@ from anabranch.exchange import hosts
 from anabranch.exchange.link import FULL_PACKET, UNLIMITED, Link, milliseconds
 from anabranch.exchange.network import Change, Network
 from anabranch.exchange.words import header
+from anabranch.scenarios.quantities import byte_count
 
 _MANY_BITS = 100_000_000_000
 """A rate in bit/s that delays no packet."""
@@ -80,11 +81,23 @@ def queue(link: Link, network: Network) -> str:
     if kind == "codel":
         target, interval = (link.discipline[key] for key in ("target", "interval"))
         return f"codel limit {packets} target {target} interval {interval}{ecn}"
+    if kind == "fq_codel":
+        return f"fq_codel limit {packets} {_fq_codel(link)}{ecn}"
+    if kind == "pie":
+        target, interval = (link.discipline[key] for key in ("target", "update_interval"))
+        return f"pie limit {packets} target {target} tupdate {interval}{ecn}"
     if kind == "red":
         return f"red limit {packets * FULL_PACKET} {_red(link)}{ecn}"
     if link.limit.endswith("packets") or size is None:
         return f"pfifo limit {packets}"
     return f"bfifo limit {max(link.mtu, size - _slack(link))}"
+
+
+def _fq_codel(link: Link) -> str:
+    """The parameters of FQ-CoDel. As in scenarios, the size table leaves IP packets to count."""
+    flows, target, interval = (link.discipline[key] for key in ("flows", "target", "interval"))
+    quantum = byte_count(link.discipline["quantum"])
+    return f"flows {flows} target {target} interval {interval} quantum {quantum}"
 
 
 def _red(link: Link) -> str:
@@ -147,6 +160,8 @@ _PROBES = {
     "tbf": "tbf rate 1mbit burst 3000 limit 3000",
     "netem": "netem delay 1ms",
     "codel": "codel",
+    "fq_codel": "fq_codel",
+    "pie": "pie",
     "red": "red limit 60000 min 15000 max 45000 avpkt 1500 burst 20 bandwidth 1mbit",
 }
 """Queue disciplines that a kernel may lack, with parameters."""

@@ -49,6 +49,10 @@ def differences(settings: Mapping[str, Any]) -> Iterator[str]:
             yield f"connection.{connection['name']}.{what}"
 
 
+_OF_PIE = {"max_burst": "150ms", "ecn_threshold": "10%"}
+"""Parameters of PIE that Linux does not have, with the values that it uses."""
+
+
 def _differences_of_path(path: Mapping[str, Any]) -> Iterator[str]:
     name = f"path.{path['name']}"
     for direction, table in ((name, path), (f"{name}.reverse", path["reverse"])):
@@ -56,6 +60,9 @@ def _differences_of_path(path: Mapping[str, Any]) -> Iterator[str]:
             yield f"{direction}.trace: the link has the constant mean rate of the trace"
         if "loss_trace" in table:
             yield f"{direction}.loss_trace: the link loses no packets at given places"
+    for key, fixed in _OF_PIE.items():
+        if path["queue"].get(key, fixed) != fixed:
+            yield f"{name}.queue.{key}: it is {fixed} in Linux"
     if "shaper" in path:
         yield f"{name}.shaper: the links are made as without {name_of(path['shaper'])}"
     for index, middlebox in enumerate(path.get("middlebox", [])):

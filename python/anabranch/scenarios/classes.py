@@ -593,26 +593,44 @@ class NetworkPath:
 class Queue:
     """Queue discipline of a path.
 
-    interval: `codel` only: time for which the sojourn time may exceed the target before packets
-        are dropped: a worst-case round-trip time; by default `"100ms"`.
+    ecn_threshold: `pie` only: drop probability above which packets are dropped even if they
+        could be marked; by default `"10%"`.
+    flows: `fq_codel` only: number of queues, over which a hash distributes the flows; by default
+        `1024`.
+    interval: `codel`, `fq_codel` only: time for which the sojourn time may exceed the target
+        before packets are dropped: a worst-case round-trip time; by default `"100ms"`.
     kind: `drop_tail`: Drops packets only for lack of room. `codel`: Controlled delay: drops
         packets while the sojourn time stays too long. `red`: Random early detection: drops
-        packets at random as the average queue grows.
+        packets at random as the average queue grows. `fq_codel`: Flow queueing with CoDel: a
+        queue for each flow, and controlled delay in each. `pie`: Proportional integral
+        controller enhanced: drops packets at random to keep a target delay.
+    max_burst: `pie` only: duration of a burst from which no packet is dropped; by default
+        `"150ms"`.
     max_packets: `red` only: average queue length, in packets, from which every packet is
         dropped, even if it could be marked; by default `15`.
     max_probability: `red` only: drop probability just below `max_packets`; by default `"2%"`.
     min_packets: `red` only: average queue length, in packets, below which no packet is dropped;
         by default `5`.
-    target: `codel` only: acceptable sojourn time; by default `"5ms"`.
+    quantum: `fq_codel` only: bytes that a flow may send before the next flow's turn. A full-size
+        packet is like Linux's 1514 bytes, which count the Ethernet header. By default `"1500B"`.
+    target: `codel`, `fq_codel` only: acceptable sojourn time; by default `"5ms"`. `pie` only:
+        queueing delay at which the drop probability stays constant; by default `"15ms"`.
+    update_interval: `pie` only: time between two updates of the drop probability; by default
+        `"15ms"`.
     weight: `red` only: weight of a sample in the average; by default `"0.2%"`.
     """
 
+    ecn_threshold: str | None = None
+    flows: int | None = None
     interval: str | None = None
-    kind: Literal["drop_tail", "codel", "red"] | None = None
+    kind: Literal["drop_tail", "codel", "red", "fq_codel", "pie"] | None = None
+    max_burst: str | None = None
     max_packets: int | None = None
     max_probability: str | None = None
     min_packets: int | None = None
+    quantum: str | None = None
     target: str | None = None
+    update_interval: str | None = None
     weight: str | None = None
 
 

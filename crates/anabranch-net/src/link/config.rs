@@ -94,6 +94,13 @@ pub struct LinkStats {
     pub queue_bytes_max: u64,
 }
 
+impl LinkStats {
+    pub(super) fn count_drop_by_queue(&mut self, bytes: u32) {
+        self.dropped_by_queue += 1;
+        self.bytes_dropped += u64::from(bytes);
+    }
+}
+
 impl LinkConfig {
     /// A link without impairments or changes.
     pub fn new(capacity: impl Into<Capacity>, delay: Duration, limit: QueueLimit) -> Self {

@@ -12,7 +12,7 @@ use crate::delay_line::DelayLine;
 use crate::impairment::{GilbertElliott, Jitter, Loss, LossTrace};
 use crate::node::Node;
 use crate::opportunities::{Opportunities, PartlySent};
-use crate::queue::{Packet, Queue};
+use crate::queue::{Holder, Packet, Queue};
 use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
 use crate::serialiser::{Serialiser, WORK_PER_BYTE};
 use crate::shaper::Shaper;
@@ -102,6 +102,31 @@ enum Outlet {
 struct Transmission {
     packet: Packet,
     delivery: Instant,
+}
+
+/// The packets inside a link, and the counters of those that its queue marks or drops.
+struct Contents<'a> {
+    packets: &'a mut Slab,
+    stats: &'a mut LinkStats,
+}
+
+impl Holder for Contents<'_> {
+    fn flow(&self, packet: Packet, seed: u64) -> u64 {
+        self.packets.flow(packet.slot, seed)
+    }
+
+    #[inline]
+    fn mark(&mut self, packet: Packet) -> bool {
+        let marked = self.packets.mark(packet.slot);
+        self.stats.marked += u64::from(marked);
+        marked
+    }
+
+    #[inline]
+    fn drop(&mut self, packet: Packet) {
+        self.packets.remove(packet.slot);
+        self.stats.count_drop_by_queue(packet.bytes);
+    }
 }
 
 impl Link {
@@ -333,7 +358,7 @@ impl Link {
         let Some(mut express) = self.express.take() else { return };
         express.catch_up(now);
         let stages = express.into_stages();
-        let Link { packets, queue, propagation, .. } = self;
+        let Link { packets, propagation, .. } = self;
         let mut store = |scheduled: Scheduled| {
             let Scheduled { packet, number, bytes, .. } = scheduled;
             Packet { number, slot: packets.insert(packet), bytes }
@@ -344,8 +369,8 @@ impl Link {
         self.transmission = stages
             .in_transmission
             .map(|(scheduled, delivery)| Transmission { packet: store(scheduled), delivery });
-        for scheduled in stages.waiting {
-            let fits = queue.enqueue(now, store(scheduled), |_| false);
+        for packet in stages.waiting.into_iter().map(store).collect::<Vec<_>>() {
+            let fits = self.enqueue(now, packet);
             debug_assert!(fits, "it had room before");
         }
         self.serialiser = stages.serialiser;
@@ -479,16 +504,7 @@ impl Link {
     #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Option<Packet> {
         let Link { packets, queue, stats, .. } = self;
-        queue.dequeue(now, |dropped| {
-            if packets.mark(dropped.slot) {
-                stats.marked += 1;
-                return true;
-            }
-            packets.remove(dropped.slot);
-            stats.dropped_by_queue += 1;
-            stats.bytes_dropped += u64::from(dropped.bytes);
-            false
-        })
+        queue.dequeue(now, &mut Contents { packets, stats })
     }
 
     #[inline]
@@ -510,7 +526,7 @@ impl Link {
         if let Some(express) = &mut self.express {
             match express.accept(now, number, packet, bytes) {
                 true => self.note_queue(),
-                false => self.count_drop_by_queue(bytes),
+                false => self.stats.count_drop_by_queue(bytes),
             }
             return;
         }
@@ -542,13 +558,8 @@ impl Link {
     }
 
     fn drop_by_queue(&mut self, packet: Packet) {
-        self.packets.remove(packet.slot);
-        self.count_drop_by_queue(packet.bytes);
-    }
-
-    fn count_drop_by_queue(&mut self, bytes: u32) {
-        self.stats.dropped_by_queue += 1;
-        self.stats.bytes_dropped += u64::from(bytes);
+        let Link { packets, stats, .. } = self;
+        Contents { packets, stats }.drop(packet);
     }
 
     #[cold] // As above.
@@ -576,11 +587,7 @@ impl Link {
     #[inline]
     fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
         let Link { packets, queue, stats, .. } = self;
-        queue.enqueue(now, packet, |packet| {
-            let marked = packets.mark(packet.slot);
-            stats.marked += u64::from(marked);
-            marked
-        })
+        queue.enqueue(now, packet, &mut Contents { packets, stats })
     }
 
     /// Returns `true` if the arriving packet `number` is lost, at random or by the trace.

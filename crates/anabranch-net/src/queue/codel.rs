@@ -3,12 +3,10 @@
 use anabranch_config::Part;
 #[cfg(feature = "serde")]
 use anabranch_config::written::WithUnit;
-use std::collections::VecDeque;
-
 use anabranch_wire::{Duration, Instant};
 
-use super::{CheckQueue, DropTail, Packet};
-use crate::units::FULL_SIZE_PACKET;
+use super::{CheckQueue, DropTail, Packet, Timestamped};
+use crate::units::{FULL_SIZE_PACKET, Rate};
 
 /// Parameters of CoDel. The defaults are those of RFC 8289 §4.2 and §4.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +39,61 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// A drop-tail queue that also drops packets at its head while the sojourn time stays too long.
 #[derive(Debug)]
 pub(crate) struct CoDel {
+    tail: Timestamped,
+    control: Control,
+}
+
+impl CoDel {
+    pub(crate) fn new(config: CoDelConfig, tail: DropTail) -> Self {
+        CoDel { tail: Timestamped::new(tail), control: Control::new(config) }
+    }
+
+    pub(crate) fn tail(&self) -> &DropTail {
+        self.tail.tail()
+    }
+
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        self.tail.set_rate(rate);
+    }
+
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        self.tail.enqueue(now, packet)
+    }
+
+    /// The next packet to send. `signal` receives each packet to drop, and returns `true` if it has
+    /// marked the packet instead.
+    pub(crate) fn dequeue(
+        &mut self,
+        now: Instant,
+        signal: impl FnMut(Packet) -> bool,
+    ) -> Option<Packet> {
+        let take = || {
+            let (packet, arrival) = self.tail.dequeue()?;
+            Some(Head { packet, arrival, bytes_behind: self.tail.tail().bytes() })
+        };
+        self.control.dequeue(now, take, signal)
+    }
+
+    /// Pass all packets to `lose`, and leave the dropping state.
+    pub(crate) fn clear(&mut self, lose: impl FnMut(Packet)) {
+        self.tail.clear(lose);
+        self.control.leave();
+    }
+}
+
+/// The packet that a queue has just given up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) packet: Packet,
+    pub(crate) arrival: Instant,
+    /// Bytes that wait behind it.
+    pub(crate) bytes_behind: u64,
+}
+
+/// State of CoDel for one queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Control {
     config: CoDelConfig,
-    tail: DropTail,
-    /// Arrival times of the packets in `tail`.
-    arrivals: VecDeque<Instant>,
     /// When the sojourn time will have been above target for one interval; `None` while it is
     /// below.
     above_until: Option<Instant>,
@@ -57,44 +106,20 @@ pub(crate) struct CoDel {
     last_count: u64,
 }
 
-impl CoDel {
-    pub(crate) fn new(config: CoDelConfig, tail: DropTail) -> Self {
-        CoDel {
-            config,
-            tail,
-            arrivals: VecDeque::new(),
-            above_until: None,
-            drop_next: None,
-            last_drop_next: Instant::ZERO,
-            count: 0,
-            last_count: 0,
-        }
+impl Control {
+    pub(crate) fn new(config: CoDelConfig) -> Self {
+        Control { config, ..Control::default() }
     }
 
-    pub(crate) fn tail(&self) -> &DropTail {
-        &self.tail
-    }
-
-    pub(crate) fn tail_mut(&mut self) -> &mut DropTail {
-        &mut self.tail
-    }
-
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
-        let accepted = self.tail.enqueue(packet);
-        if accepted {
-            self.arrivals.push_back(now);
-        }
-        accepted
-    }
-
-    /// RFC 8289 §5.5: the next packet to send. `signal` receives each packet to drop. If it marks
-    /// the packet instead, the packet is sent, as in Linux.
+    /// RFC 8289 §5.5: the next packet to send. `take` removes the head of the queue. `signal` receives
+    /// each packet to drop. If it marks the packet instead, the packet is sent, as in Linux.
     pub(crate) fn dequeue(
         &mut self,
         now: Instant,
+        mut take: impl FnMut() -> Option<Head>,
         mut signal: impl FnMut(Packet) -> bool,
     ) -> Option<Packet> {
-        let (mut packet, mut may_drop) = self.take(now);
+        let (mut packet, mut may_drop) = self.judge(now, take());
         if self.drop_next.is_some() {
             if !may_drop {
                 self.drop_next = None;
@@ -107,16 +132,27 @@ impl CoDel {
                 if marked {
                     break;
                 }
-                (packet, may_drop) = self.take(now);
+                (packet, may_drop) = self.judge(now, take());
                 self.drop_next = self.drop_next.filter(|_| may_drop);
             }
         } else if may_drop {
             if !packet.is_some_and(&mut signal) {
-                (packet, _) = self.take(now);
+                (packet, _) = self.judge(now, take());
             }
             self.begin_dropping(now);
         }
         packet
+    }
+
+    /// Count packets that were dropped for lack of room, so that the drop rate grows.
+    pub(crate) fn count_drops(&mut self, packets: u64) {
+        self.count += packets;
+    }
+
+    /// Leave the dropping state.
+    pub(crate) fn leave(&mut self) {
+        self.above_until = None;
+        self.drop_next = None;
     }
 
     /// RFC 8289 §5.5: a dropping state that starts soon after the previous one resumes its drop
@@ -136,22 +172,14 @@ impl CoDel {
         from + Duration::from_secs_f64(interval)
     }
 
-    /// Pass all packets to `lose`, and leave the dropping state.
-    pub(crate) fn clear(&mut self, lose: impl FnMut(Packet)) {
-        core::iter::from_fn(|| self.tail.dequeue()).for_each(lose);
-        self.arrivals.clear();
-        self.above_until = None;
-        self.drop_next = None;
-    }
-
     /// RFC 8289 §5.6: the packet at the head, and whether it may be dropped.
-    fn take(&mut self, now: Instant) -> (Option<Packet>, bool) {
-        let (Some(packet), Some(arrival)) = (self.tail.dequeue(), self.arrivals.pop_front()) else {
+    fn judge(&mut self, now: Instant, head: Option<Head>) -> (Option<Packet>, bool) {
+        let Some(Head { packet, arrival, bytes_behind }) = head else {
             self.above_until = None;
             return (None, false);
         };
         let sojourn = now.saturating_since(arrival);
-        if sojourn < self.config.target || self.tail.bytes() <= FULL_SIZE_PACKET {
+        if sojourn < self.config.target || bytes_behind <= FULL_SIZE_PACKET {
             self.above_until = None;
             return (Some(packet), false);
         }
@@ -172,7 +200,7 @@ impl CheckQueue for CoDelConfig {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{QueueLimit, Rate};
+    use crate::units::QueueLimit;
 
     fn ms(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)

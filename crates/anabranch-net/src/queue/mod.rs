@@ -7,20 +7,28 @@
 
 mod codel;
 mod drop_tail;
+mod fq_codel;
+mod pie;
 mod red;
 mod room;
+mod timestamped;
 
 pub use codel::CoDelConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;
+pub use fq_codel::FqCoDelConfig;
+pub use pie::PieConfig;
 pub use red::RedConfig;
 pub(crate) use room::Room;
+pub(crate) use timestamped::Timestamped;
 
 use anabranch_config::parts;
 use anabranch_wire::Instant;
 
 use crate::units::{QueueLimit, Rate};
 use codel::CoDel;
+use fq_codel::FqCoDel;
+use pie::Pie;
 use red::Red;
 
 parts! {
@@ -31,6 +39,8 @@ parts! {
         DropTail(DropTailConfig),
         CoDel(CoDelConfig),
         Red(RedConfig),
+        FqCoDel(FqCoDelConfig),
+        Pie(PieConfig),
     }
 }
 
@@ -71,12 +81,36 @@ pub(crate) struct Packet {
     pub(crate) bytes: u32,
 }
 
+/// The link that holds the packets, as its queue needs it.
+pub(crate) trait Holder {
+    /// Hash of the packet's flow. The seed selects the hash function.
+    fn flow(&self, packet: Packet, seed: u64) -> u64;
+
+    /// Mark a packet; `false` if its sender does not support ECN.
+    fn mark(&mut self, packet: Packet) -> bool;
+
+    /// Drop a packet that has left the queue.
+    fn drop(&mut self, packet: Packet);
+
+    /// Mark a packet that has left the queue; `false` if it is dropped instead.
+    #[inline]
+    fn mark_or_drop(&mut self, packet: Packet) -> bool {
+        let marked = self.mark(packet);
+        if !marked {
+            self.drop(packet);
+        }
+        marked
+    }
+}
+
 /// A link's queue.
 #[derive(Debug)]
 pub(crate) enum Queue {
     DropTail(DropTail),
     CoDel(CoDel),
     Red(Red),
+    FqCoDel(FqCoDel),
+    Pie(Pie),
 }
 
 impl Queue {
@@ -91,77 +125,93 @@ impl Queue {
             Discipline::DropTail(_) => Queue::DropTail(tail),
             Discipline::CoDel(config) => Queue::CoDel(CoDel::new(config, tail)),
             Discipline::Red(config) => Queue::Red(Red::new(config, tail, rate, link_seed)),
+            Discipline::FqCoDel(config) => {
+                Queue::FqCoDel(FqCoDel::new(config, limit, rate, link_seed))
+            }
+            Discipline::Pie(config) => Queue::Pie(Pie::new(config, tail, link_seed)),
         }
     }
 
-    /// Enqueue `packet` at `now`; `false` if it is dropped instead. `mark` tries to mark the
-    /// packet.
+    /// Enqueue `packet` at `now`; `false` if `holder` must drop it instead.
     #[inline]
     pub(crate) fn enqueue(
         &mut self,
         now: Instant,
         packet: Packet,
-        mark: impl FnOnce(Packet) -> bool,
+        holder: &mut impl Holder,
     ) -> bool {
         match self {
             Queue::DropTail(tail) => tail.enqueue(packet),
             Queue::CoDel(codel) => codel.enqueue(now, packet),
-            Queue::Red(red) => red.enqueue(now, packet, mark),
+            Queue::Red(red) => red.enqueue(now, packet, |packet| holder.mark(packet)),
+            Queue::FqCoDel(fq_codel) => {
+                fq_codel.enqueue(now, packet, holder);
+                true
+            }
+            Queue::Pie(pie) => pie.enqueue(now, packet, |packet| holder.mark(packet)),
         }
     }
 
-    /// The next packet to transmit at `now`. `signal` receives each packet to drop, and returns
-    /// true if it has marked the packet instead.
+    /// The next packet to transmit at `now`. `holder` marks or drops packets on the way.
     #[inline(always)]
-    pub(crate) fn dequeue(
-        &mut self,
-        now: Instant,
-        signal: impl FnMut(Packet) -> bool,
-    ) -> Option<Packet> {
+    pub(crate) fn dequeue(&mut self, now: Instant, holder: &mut impl Holder) -> Option<Packet> {
         match self {
             Queue::DropTail(tail) => tail.dequeue(),
-            Queue::CoDel(codel) => codel.dequeue(now, signal),
+            Queue::CoDel(codel) => codel.dequeue(now, |packet| holder.mark_or_drop(packet)),
             Queue::Red(red) => red.dequeue(now),
+            Queue::FqCoDel(fq_codel) => fq_codel.dequeue(now, |packet| holder.mark_or_drop(packet)),
+            Queue::Pie(pie) => pie.dequeue(now),
         }
     }
 
     /// Pass all packets to `lose`.
     pub(crate) fn clear(&mut self, now: Instant, lose: impl FnMut(Packet)) {
-        let Queue::CoDel(codel) = self else {
-            return core::iter::from_fn(|| self.dequeue(now, |_| false)).for_each(lose);
-        };
-        codel.clear(lose);
+        match self {
+            Queue::DropTail(tail) => core::iter::from_fn(|| tail.dequeue()).for_each(lose),
+            Queue::CoDel(codel) => codel.clear(lose),
+            Queue::Red(red) => core::iter::from_fn(|| red.dequeue(now)).for_each(lose),
+            Queue::FqCoDel(fq_codel) => fq_codel.clear(lose),
+            Queue::Pie(pie) => core::iter::from_fn(|| pie.dequeue(now)).for_each(lose),
+        }
     }
 
     /// Set the transmitter's rate.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
         match self {
             Queue::DropTail(tail) => tail.set_rate(rate),
-            Queue::CoDel(codel) => codel.tail_mut().set_rate(rate),
+            Queue::CoDel(codel) => codel.set_rate(rate),
             Queue::Red(red) => red.set_rate(rate),
+            Queue::FqCoDel(fq_codel) => fq_codel.set_rate(rate),
+            Queue::Pie(pie) => pie.set_rate(rate),
         }
     }
 
     /// Number of waiting packets.
     pub(crate) fn packets(&self) -> usize {
-        self.tail().packets()
+        self.single().map_or_else(|fq_codel| fq_codel.packets(), DropTail::packets)
     }
 
     /// Bytes of waiting packets.
     pub(crate) fn bytes(&self) -> u64 {
-        self.tail().bytes()
+        self.single().map_or_else(|fq_codel| fq_codel.bytes(), DropTail::bytes)
     }
 
     /// The packets in the queue, in the order in which they leave.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Packet> + '_ {
-        self.tail().waiting()
+        let single = self.single();
+        let of_flows = single.err().into_iter().flat_map(FqCoDel::waiting);
+        of_flows.chain(single.into_iter().flat_map(DropTail::waiting))
     }
 
-    fn tail(&self) -> &DropTail {
+    /// The queue, if all flows share it.
+    #[inline]
+    fn single(&self) -> Result<&DropTail, &FqCoDel> {
         match self {
-            Queue::DropTail(tail) => tail,
-            Queue::CoDel(codel) => codel.tail(),
-            Queue::Red(red) => red.tail(),
+            Queue::DropTail(tail) => Ok(tail),
+            Queue::CoDel(codel) => Ok(codel.tail()),
+            Queue::Red(red) => Ok(red.tail()),
+            Queue::FqCoDel(fq_codel) => Err(fq_codel),
+            Queue::Pie(pie) => Ok(pie.tail()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::units::{QueueLimit, Rate};
 
 /// The limit of a queue, in packets and bytes at the present rate of the transmitter.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Room {
     limit: QueueLimit,
     max_packets: u64,

@@ -3,7 +3,8 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::support::Driver;
+use crate::support::{Driver, FLOWS};
+use anabranch_net::queue::{FqCoDelConfig, PieConfig};
 use anabranch_net::shaper::{DummynetConfig, MininetConfig, NetemConfig, ShaperConfig, TbfConfig};
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{
@@ -82,11 +83,18 @@ fn changes() -> impl Strategy<Value = ScheduledChange> {
 fn disciplines() -> impl Strategy<Value = Discipline> {
     let weight = Probability::from_parts_per_billion(500_000_000);
     let red = RedConfig { min_packets: 1, max_packets: 4, weight, ..RedConfig::default() };
-    let codel = CoDelConfig { target: Duration::from_millis(1), ..CoDelConfig::default() };
+    let target = Duration::from_millis(1);
+    let codel = CoDelConfig { target, ..CoDelConfig::default() };
+    let interval = Duration::from_millis(5);
+    let fq_codel = FqCoDelConfig { target, interval, ..FqCoDelConfig::default() };
+    let (update_interval, max_burst) = (target, Duration::ZERO);
+    let pie = PieConfig { target, update_interval, max_burst, ..PieConfig::default() };
     prop::sample::select(vec![
         Discipline::default(),
         Discipline::CoDel(codel),
         Discipline::Red(red),
+        Discipline::FqCoDel(fq_codel),
+        Discipline::Pie(pie),
     ])
 }
 
@@ -223,13 +231,18 @@ proptest! {
     fn packets_are_delivered_at_most_once_and_in_order_under_fifo(
         config in configs(), arrivals in arrivals(), seed: u64,
     ) {
-        let model = config.jitter_model;
+        let (model, discipline) = (config.jitter_model, config.discipline);
         let mut driver = Driver::new(Link::new(config, seed));
         offer_all(&mut driver, &arrivals, |_| ());
         driver.run_out();
         let mut numbers = driver.numbers();
         if model == JitterModel::Fifo {
-            prop_assert!(numbers.is_sorted());
+            let has_flows = matches!(discipline, Discipline::FqCoDel(_));
+            prop_assert!(has_flows || numbers.is_sorted());
+            for flow in 0..FLOWS {
+                let of_flow = numbers.iter().filter(|&number| number % FLOWS == flow);
+                prop_assert!(of_flow.is_sorted());
+            }
         }
         numbers.sort_unstable();
         prop_assert!(numbers.is_sorted_by(|a, b| a < b));

@@ -10,12 +10,15 @@ use anabranch_wire::{
 /// Bytes of an IPv4 and a TCP header without options.
 pub(crate) const HEADERS: u32 = 40;
 
-/// A packet of `bytes` bytes that carries `number` as its sequence number.
+/// Number of flows.
+pub(crate) const FLOWS: u32 = 3;
+
+/// A packet of `bytes` bytes that carries `number` as its sequence number. The flows take turns.
 pub(crate) fn packet(number: u32, bytes: u32) -> Packet {
-    let endpoint = SocketAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+    let endpoint = |port| SocketAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
     let segment = Segment {
-        source: endpoint,
-        destination: endpoint,
+        source: endpoint((number % FLOWS) as u16),
+        destination: endpoint(1),
         header: TcpHeader { seq: SeqNumber(number), flags: Flags::ACK, ..Default::default() },
         options: TcpOptions::default(),
         payload: Piece::pattern(0, bytes - HEADERS).into(),

@@ -684,8 +684,8 @@ fn keys_of_another_workload() {
 fn keys_of_another_queue_discipline() {
     let with = |queue: &str| error_of(&SHARED.replacen("limit = \"infinite\"", queue, 1));
     assert_eq!(
-        with("limit = \"infinite\"\nqueue = { kind = \"red\", target = \"5ms\" }"),
-        r#"wifi.toml: path[0].queue.target: belongs to kind = "codel"; remove it, or write that kind"#
+        with("limit = \"infinite\"\nqueue = { kind = \"red\", max_burst = \"5ms\" }"),
+        r#"wifi.toml: path[0].queue.max_burst: belongs to kind = "pie"; remove it, or write that kind"#
     );
     assert_eq!(
         with("limit = \"infinite\"\nqueue = { weight = \"1%\" }"),
@@ -694,6 +694,14 @@ fn keys_of_another_queue_discipline() {
     assert_eq!(
         with("limit = \"infinite\"\nqueue = { kind = \"red\", min_packets = 20 }"),
         "wifi.toml: path[0].queue.max_packets: 15: must be more than min_packets, 20"
+    );
+    assert_eq!(
+        with("limit = \"infinite\"\nqueue = { kind = \"fq_codel\", quantum = \"255B\" }"),
+        r#"wifi.toml: path[0].queue.quantum: "255B": must be at least 256B, as in Linux"#
+    );
+    assert_eq!(
+        with("limit = \"infinite\"\nqueue = { kind = \"pie\", update_interval = \"9us\" }"),
+        r#"wifi.toml: path[0].queue.update_interval: must be at least 1ms"#
     );
 }
 

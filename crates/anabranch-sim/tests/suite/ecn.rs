@@ -21,10 +21,12 @@ fn sum(outcome: &Outcome, table: &str, name: &str) -> u64 {
     column(outcome, table, name).iter().sum()
 }
 
-const QUEUES: [(&str, &str); 2] = [
+const QUEUES: [(&str, &str); 4] = [
     ("codel", "kind = \"codel\""),
+    ("fq_codel", "kind = \"fq_codel\""),
     // The thresholds leave room for the overshoot of slow start, so packets are marked, not
     // dropped.
+    ("pie", "kind = \"pie\", ecn_threshold = \"100%\""),
     ("red", "kind = \"red\", min_packets = 10, max_packets = 200, max_probability = \"20%\""),
 ];
 
@@ -88,7 +90,7 @@ fn coupled_subflows_take_one_flows_share_of_a_link_that_marks() {
                      [[connection]]\npaths = [\"c\"]\nprotocol = \"tcp\"\nstart = \"{}ms\"\n\
                      congestion_control = \"new_reno\"\necn = true\n\
                      workload = {{ kind = \"bulk\" }}\n",
-                    QUEUES[1].1,
+                    QUEUES[3].1,
                     access("a"),
                     access("b"),
                     access("c"),

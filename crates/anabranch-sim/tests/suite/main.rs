@@ -18,6 +18,7 @@ mod middleboxes;
 mod mtu;
 mod path_managers;
 mod policies;
+mod queues;
 mod routing;
 mod shared_bottleneck;
 mod stalls;

@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use anabranch_config::{Description, Selection, WrittenSelection, named};
+use anabranch_net::Discipline;
 use anabranch_net::rng::{Draws, stream_seed};
 use anabranch_proto::congestion::CongestionControlConfig;
 use anabranch_proto::path_manager::PathManagerConfig;
@@ -171,7 +172,7 @@ fn path(
     }
     let is_routed = routing(dice, toml, boxes, index);
     if dice.one_in(4) {
-        let kind = dice.pick(&["codel", "red"]);
+        let kind = dice.named(&Discipline::ALL[1..]);
         let _ = writeln!(toml, "queue = {{ kind = \"{kind}\" }}");
     }
     if dice.one_in(8) {
