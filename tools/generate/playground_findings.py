@@ -1,4 +1,4 @@
-"""Write the sentences of `anabranch explain` about the playground's scenarios, for its tests.
+"""Write the sentences of `anabranch explain` about lost capacity, for the playground's tests.
 
 python tools/generate/playground_findings.py
 """
@@ -37,7 +37,7 @@ def text() -> str:
     for name, settings in (*((name, {}) for name in names), *CHANGED):
         file = PLAYGROUND / "src" / "scenarios" / f"{name}.toml"
         outcome = run_scenario(loading.of_file(file, settings=settings), 1, ledger=True)
-        sentences = [each.finding() for each in explanations(outcome)]
+        sentences = [each.lost_capacity() for each in explanations(outcome)]
         found.append({"scenario": name, "settings": [*settings.items()], "sentences": sentences})
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 

@@ -221,6 +221,11 @@ class Explanation:
         )
 
     def finding(self) -> list[str]:
+        """The lost capacity and the longest stall, in sentences."""
+        stall = stalls.sentence(self.run, self.number, self.activities) if self.seconds else None
+        return [*self.lost_capacity(), *([] if stall is None else [stall])]
+
+    def lost_capacity(self) -> list[str]:
         """The lost capacity, the largest cause, and the reason behind it, in a sentence each."""
         if not self.seconds:
             return [f"{self.name} ended before the measured time began: shorten warm_up."]
@@ -230,17 +235,14 @@ class Explanation:
             f"{self.name} delivered {number(self.goodput_mbps)} of the "
             f"{number(self.capacity_mbps)} Mbit/s that its paths could carry ({share:.0f} %)."
         )
-        found = stalls.sentence(self.run, self.number, self.activities)
-        stall = [] if found is None else [found]
         if self.main is None:
             overhead = sum(loss.mbps for loss in self.losses if loss.cause.is_overhead)
             return [
                 first,
                 f"Nothing held it back: headers and acknowledgements took {number(overhead)} of "
                 f"the {number(missing)} Mbit/s missing.",
-                *stall,
             ]
-        return [first, _sentence(self.main, missing), *self._handshakes(), *stall]
+        return [first, _sentence(self.main, missing), *self._handshakes()]
 
     def _handshakes(self) -> list[str]:
         """The SYNs that did not arrive, if the main loss is a handshake that took long."""

@@ -194,7 +194,7 @@ mod tests {
             ),
             (
                 "{ wlan = \"cubic\", lte = \"lia\" }",
-                ".lte: unknown uncoupled congestion control \"lia\" (valid: new_reno, cubic, cubic_linux)",
+                ".lte: unknown uncoupled congestion control \"lia\" (valid: new_reno, cubic, cubic_linux, bbr)",
             ),
         ];
         for (value, problem) in problems {
