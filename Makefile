@@ -138,17 +138,17 @@ axe:
 		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is skipped"
 
 # Downloads, tests in real time and single-threaded builds leave a processor idle, so two lists of
-# targets run side by side. Benchmarks run alone.
+# targets run side by side. The playground comes first, because installations and wheels contain it.
 .PHONY: ci-builds ci-runs
-ci: test $(BIN)/python ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
+ci: test test-playground $(BIN)/python ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
 	$(MAKE) --jobs=2 ci-builds ci-runs
-	$(MAKE) bench-smoke
+	$(MAKE) bench-smoke docs
 
 ci-builds:
-	$(MAKE) --jobs=1 demo audit check-targets wheels-smoke docs
+	$(MAKE) --jobs=1 audit check-targets wheels-smoke
 
 ci-runs:
-	$(MAKE) --jobs=1 test-playground test-platforms test-slow interop digests-smoke
+	$(MAKE) --jobs=1 demo test-platforms test-slow interop digests-smoke
 
 .PHONY: digests-smoke
 digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-smoke
