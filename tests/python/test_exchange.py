@@ -192,6 +192,16 @@ def test_differences_name_their_keys() -> None:
     assert "path.wifi.rate: Mininet's links are not limited above 1 Gbit/s" in mininet
 
 
+def test_linux_has_bbr_and_paces_nothing_else() -> None:
+    keys = 'congestion_control = "bbr"\npacing = true\n'
+    exported = export(scenario(PATHS.replace("[[connection]]\n", f"[[connection]]\n{keys}")), "tc")
+    assert '"congestion_control": "bbr"' in exported.text
+    found = [each for each in exported.differences if "congestion control" in each]
+    assert found == [
+        "connection.main.pacing: Linux paces only with a congestion control that asks for it"
+    ]
+
+
 def test_the_stack_of_linux_differs_in_nothing(capsys: Captured, tmp_path: Path) -> None:
     file, out = tmp_path / "linux.toml", tmp_path / "linux.sh"
     file.write_text(f'stack = "linux-6.12"\n{PATHS}')

@@ -141,6 +141,12 @@ impl Settings {
         }
         for connection in &scenario.connections {
             self.take_congestion_control(connection);
+            if connection.pacing {
+                let name = &connection.name;
+                self.notice(&format!(
+                    "connection {name}: the kernel paces only with a congestion control that asks for it"
+                ));
+            }
             if connection.protocol != Protocol::Mptcp {
                 continue;
             }

@@ -41,8 +41,8 @@ impl Slab {
 
     /// Hash of the flow of the packet in `slot`: of its protocol, addresses and ports. The seed selects
     /// the hash function.
-    pub(crate) fn flow(&self, slot: u32, seed: u64) -> u64 {
-        self.get(slot).map_or(0, |packet| flow(packet, seed))
+    pub(crate) fn flow_hash(&self, slot: u32, seed: u64) -> u64 {
+        self.get(slot).map_or(0, |packet| flow_hash(packet, seed))
     }
 
     /// Mark the packet in `slot` instead of dropping it. Returns false if its sender does not
@@ -57,7 +57,7 @@ impl Slab {
     }
 }
 
-fn flow(packet: &Packet, seed: u64) -> u64 {
+fn flow_hash(packet: &Packet, seed: u64) -> u64 {
     let (protocol, ports) = match packet {
         Packet::Tcp(segment) => (6, [segment.source.port, segment.destination.port]),
         Packet::Udp(datagram) => (17, [datagram.source.port, datagram.destination.port]),
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn a_flow_is_its_addresses_and_ports_in_one_direction() {
         let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
-        let hash = flow(&datagram((a, 1), (b, 2), 10), 1);
-        assert_eq!(flow(&datagram((a, 1), (b, 2), 99), 1), hash);
+        let hash = flow_hash(&datagram((a, 1), (b, 2), 10), 1);
+        assert_eq!(flow_hash(&datagram((a, 1), (b, 2), 99), 1), hash);
         let others = [
             ((b, 2), (a, 1)),
             ((a, 3), (b, 2)),
@@ -102,8 +102,8 @@ mod tests {
             ((a, 1), (a, 2)),
         ];
         for (source, destination) in others {
-            assert_ne!(flow(&datagram(source, destination, 10), 1), hash);
+            assert_ne!(flow_hash(&datagram(source, destination, 10), 1), hash);
         }
-        assert_ne!(flow(&datagram((a, 1), (b, 2), 10), 2), hash);
+        assert_ne!(flow_hash(&datagram((a, 1), (b, 2), 10), 2), hash);
     }
 }

@@ -187,7 +187,7 @@ pub struct Recorder {
     starts: Vec<Instant>,
     /// The paths of each connection.
     paths: Vec<Vec<usize>>,
-    /// What each connection delivered from the client and from the server.
+    /// Deliveries of each connection, of data from the client and from the server.
     deliveries: Vec<[Deliveries; 2]>,
     /// When each path changes, in chronological order.
     changes: Vec<(Instant, usize)>,
@@ -206,7 +206,7 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// When one direction of a connection delivered data to its application.
+/// Times at which one direction of a connection delivered data to its application.
 struct Deliveries {
     stalls: Stalls,
     /// The first delivery after each of the first changes.

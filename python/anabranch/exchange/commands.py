@@ -58,7 +58,7 @@ _NO_EFFECT = {
 """Programs that change neither the links nor the traffic that a scenario has."""
 
 _CONTROLS = {"cubic": "cubic_linux", "reno": "new_reno"} | {
-    each: each for each in ("lia", "olia", "balia", "wvegas")
+    each: each for each in ("lia", "olia", "balia", "wvegas", "bbr")
 }
 _SCHEDULERS = {"default": "linux", "roundrobin": "round_robin", "redundant": "redundant",
                "blest": "blest", "ecf": "ecf"}  # fmt: skip

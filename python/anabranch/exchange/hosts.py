@@ -12,7 +12,7 @@ from anabranch.scenarios.quantities import bits_per_second, byte_count
 PORT = 5001
 """Port of all servers, the default of iperf."""
 
-CONTROLS = {"new_reno": "reno", "cubic": "cubic", "cubic_linux": "cubic"}
+CONTROLS = {"new_reno": "reno", "cubic": "cubic", "cubic_linux": "cubic", "bbr": "bbr"}
 """Congestion controls that Linux has, with Linux's names. It uses CUBIC for all others."""
 
 MOST_SUBFLOWS = 8

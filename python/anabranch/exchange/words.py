@@ -93,6 +93,8 @@ def _differences_of_connection(connection: Mapping[str, Any]) -> Iterator[str]:
         for key in ("send_buffer", "receive_buffer"):
             if key in connection:
                 yield f"{key}: Linux also charges the overhead of segments to the buffer"
+    if connection.get("pacing"):
+        yield "pacing: Linux paces only with a congestion control that asks for it"
     if "keep_alive" in connection:
         yield "keep_alive: the hosts send no keep-alives"
     if connection["protocol"] != "mptcp":

@@ -12,7 +12,7 @@ use crate::delay_line::DelayLine;
 use crate::impairment::{GilbertElliott, Jitter, Loss, LossTrace};
 use crate::node::Node;
 use crate::opportunities::{Opportunities, PartlySent};
-use crate::queue::{Holder, Packet, Queue};
+use crate::queue::{Packet, PacketStore, Queue};
 use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
 use crate::serialiser::{Serialiser, WORK_PER_BYTE};
 use crate::shaper::Shaper;
@@ -105,14 +105,14 @@ struct Transmission {
 }
 
 /// The packets inside a link, and the counters of those that its queue marks or drops.
-struct Contents<'a> {
+struct LinkPackets<'a> {
     packets: &'a mut Slab,
     stats: &'a mut LinkStats,
 }
 
-impl Holder for Contents<'_> {
-    fn flow(&self, packet: Packet, seed: u64) -> u64 {
-        self.packets.flow(packet.slot, seed)
+impl PacketStore for LinkPackets<'_> {
+    fn flow_hash(&self, packet: Packet, seed: u64) -> u64 {
+        self.packets.flow_hash(packet.slot, seed)
     }
 
     #[inline]
@@ -504,7 +504,7 @@ impl Link {
     #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Option<Packet> {
         let Link { packets, queue, stats, .. } = self;
-        queue.dequeue(now, &mut Contents { packets, stats })
+        queue.dequeue(now, &mut LinkPackets { packets, stats })
     }
 
     #[inline]
@@ -559,7 +559,7 @@ impl Link {
 
     fn drop_by_queue(&mut self, packet: Packet) {
         let Link { packets, stats, .. } = self;
-        Contents { packets, stats }.drop(packet);
+        LinkPackets { packets, stats }.drop(packet);
     }
 
     #[cold] // As above.
@@ -587,7 +587,7 @@ impl Link {
     #[inline]
     fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
         let Link { packets, queue, stats, .. } = self;
-        queue.enqueue(now, packet, &mut Contents { packets, stats })
+        queue.enqueue(now, packet, &mut LinkPackets { packets, stats })
     }
 
     /// Returns `true` if the arriving packet `number` is lost, at random or by the trace.

@@ -40,12 +40,12 @@ const INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct CoDel {
     tail: Timestamped,
-    control: Control,
+    control: ControlLaw,
 }
 
 impl CoDel {
     pub(crate) fn new(config: CoDelConfig, tail: DropTail) -> Self {
-        CoDel { tail: Timestamped::new(tail), control: Control::new(config) }
+        CoDel { tail: Timestamped::new(tail), control: ControlLaw::new(config) }
     }
 
     pub(crate) fn tail(&self) -> &DropTail {
@@ -92,7 +92,7 @@ pub(crate) struct Head {
 
 /// State of CoDel for one queue.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Control {
+pub(crate) struct ControlLaw {
     config: CoDelConfig,
     /// When the sojourn time will have been above target for one interval; `None` while it is
     /// below.
@@ -106,9 +106,9 @@ pub(crate) struct Control {
     last_count: u64,
 }
 
-impl Control {
+impl ControlLaw {
     pub(crate) fn new(config: CoDelConfig) -> Self {
-        Control { config, ..Control::default() }
+        ControlLaw { config, ..ControlLaw::default() }
     }
 
     /// RFC 8289 §5.5: the next packet to send. `take` removes the head of the queue. `signal` receives

@@ -1,4 +1,4 @@
-//! FlowQueue-CoDel. RFC 8290, and sch_fq_codel.c of Linux where it is more precise.
+//! Fifo-CoDel. RFC 8290, and sch_fq_codel.c of Linux where it is more precise.
 //!
 //! Differences from Linux: sizes are those of IP packets, without a link-layer header. The limit is
 //! that of the link, and there is no limit of memory. ECN is always on.
@@ -11,8 +11,8 @@ use anabranch_config::Part;
 use anabranch_config::written::WithUnit;
 use anabranch_wire::{Duration, Instant};
 
-use super::codel::{Control, Head};
-use super::{CheckQueue, CoDelConfig, Holder, Invalid, Packet, Room};
+use super::codel::{ControlLaw, Head};
+use super::{CheckQueue, CoDelConfig, Invalid, Packet, PacketStore, Room};
 use crate::rng::stream_seed;
 use crate::units::{ByteCount, FULL_SIZE_PACKET, QueueLimit, Rate};
 
@@ -61,32 +61,32 @@ pub(crate) struct FqCoDel {
     quantum: i64,
     room: Room,
     hash_seed: u64,
-    flows: Vec<Flow>,
+    flows: Vec<FlowQueue>,
     /// Flows that have a turn, in their order: those whose queue was empty, and the others.
     new_flows: VecDeque<usize>,
     old_flows: VecDeque<usize>,
-    held: Held,
+    backlog: Backlog,
 }
 
 /// Packets in all queues together.
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct Backlog {
     packets: usize,
     bytes: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Flow {
-    queue: FlowQueue,
+struct FlowQueue {
+    packets: Fifo,
     /// Bytes that the flow may still send in this turn.
     deficit: i64,
     has_turn: bool,
-    control: Control,
+    control: ControlLaw,
 }
 
 /// The packets of a flow, with their arrival times.
 #[derive(Clone, Debug, Default)]
-struct FlowQueue {
+struct Fifo {
     waiting: VecDeque<(Packet, Instant)>,
     bytes: u64,
 }
@@ -99,8 +99,8 @@ impl FqCoDel {
         link_seed: u64,
     ) -> Self {
         let FqCoDelConfig { target, interval, quantum, flows } = config;
-        let control = Control::new(CoDelConfig { target, interval });
-        let flow = Flow { control, ..Flow::default() };
+        let control = ControlLaw::new(CoDelConfig { target, interval });
+        let flow = FlowQueue { control, ..FlowQueue::default() };
         FqCoDel {
             quantum: i64::try_from(quantum.as_u64()).unwrap_or(i64::MAX),
             room: Room::new(limit, rate),
@@ -108,7 +108,7 @@ impl FqCoDel {
             flows: vec![flow; flows as usize],
             new_flows: VecDeque::new(),
             old_flows: VecDeque::new(),
-            held: Held::default(),
+            backlog: Backlog::default(),
         }
     }
 
@@ -117,26 +117,26 @@ impl FqCoDel {
     }
 
     pub(crate) fn packets(&self) -> usize {
-        self.held.packets
+        self.backlog.packets
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.held.bytes
+        self.backlog.bytes
     }
 
     /// RFC 8290 §4.1: enqueue `packet`. If there is no room, drop packets of the longest queue.
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, holder: &mut impl Holder) {
-        let hash = holder.flow(packet, self.hash_seed);
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, store: &mut impl PacketStore) {
+        let hash = store.flow_hash(packet, self.hash_seed);
         let index = (hash % self.flows.len() as u64) as usize;
         let flow = &mut self.flows[index];
-        flow.queue.push(packet, now, &mut self.held);
+        flow.packets.push(packet, now, &mut self.backlog);
         if !flow.has_turn {
             flow.has_turn = true;
             flow.deficit = self.quantum;
             self.new_flows.push_back(index);
         }
-        while self.held.packets > 0 && !self.fits() {
-            self.drop_from_longest(holder);
+        while self.backlog.packets > 0 && !self.fits() {
+            self.drop_from_longest(store);
         }
     }
 
@@ -147,7 +147,7 @@ impl FqCoDel {
         now: Instant,
         mut signal: impl FnMut(Packet) -> bool,
     ) -> Option<Packet> {
-        self.serve(|flow, held| flow.dequeue(now, held, &mut signal))
+        self.serve(|flow, backlog| flow.dequeue(now, backlog, &mut signal))
     }
 
     /// Pass all packets to `lose`, and leave the dropping states.
@@ -164,14 +164,14 @@ impl FqCoDel {
 
     /// The next packet of the round, without CoDel.
     fn pop(&mut self) -> Option<Packet> {
-        self.serve(|flow, held| flow.queue.pop(held).map(|(packet, _)| packet))
+        self.serve(|flow, backlog| flow.packets.pop(backlog).map(|(packet, _)| packet))
     }
 
     /// RFC 8290 §4.2: the next packet of the round. `take` removes a packet from the flow whose turn
     /// it is.
     fn serve(
         &mut self,
-        mut take: impl FnMut(&mut Flow, &mut Held) -> Option<Packet>,
+        mut take: impl FnMut(&mut FlowQueue, &mut Backlog) -> Option<Packet>,
     ) -> Option<Packet> {
         loop {
             let is_new = !self.new_flows.is_empty();
@@ -184,7 +184,7 @@ impl FqCoDel {
                 self.old_flows.push_back(index);
                 continue;
             }
-            if let Some(packet) = take(flow, &mut self.held) {
+            if let Some(packet) = take(flow, &mut self.backlog) {
                 flow.deficit -= i64::from(packet.bytes);
                 return Some(packet);
             }
@@ -198,56 +198,57 @@ impl FqCoDel {
     }
 
     fn fits(&self) -> bool {
-        self.room.fits(self.held.packets as u64 - 1, self.held.bytes)
+        self.room.fits(self.backlog.packets as u64 - 1, self.backlog.bytes)
     }
 
     /// Drop half of the bytes in the longest queue, but at most [`DROP_BATCH`] packets, from its head.
     #[cold]
-    fn drop_from_longest(&mut self, holder: &mut impl Holder) {
+    fn drop_from_longest(&mut self, store: &mut impl PacketStore) {
         let queues = self.new_flows.iter().chain(&self.old_flows);
-        let longest = queues.max_by_key(|&&index| (self.flows[index].queue.bytes, Reverse(index)));
+        let longest =
+            queues.max_by_key(|&&index| (self.flows[index].packets.bytes, Reverse(index)));
         let Some(flow) = longest.map(|&index| &mut self.flows[index]) else { return };
-        let (half, mut count) = (flow.queue.bytes / 2, 0);
+        let (half, mut count) = (flow.packets.bytes / 2, 0);
         while count < DROP_BATCH
-            && flow.queue.bytes > half
-            && let Some((packet, _)) = flow.queue.pop(&mut self.held)
+            && flow.packets.bytes > half
+            && let Some((packet, _)) = flow.packets.pop(&mut self.backlog)
         {
-            holder.drop(packet);
+            store.drop(packet);
             count += 1;
         }
         flow.control.count_drops(count);
     }
 }
 
-impl Flow {
+impl FlowQueue {
     fn dequeue(
         &mut self,
         now: Instant,
-        held: &mut Held,
+        backlog: &mut Backlog,
         signal: impl FnMut(Packet) -> bool,
     ) -> Option<Packet> {
         let take = || {
-            let (packet, arrival) = self.queue.pop(held)?;
+            let (packet, arrival) = self.packets.pop(backlog)?;
             // As in Linux, CoDel lets the packet pass if all queues together are short.
-            Some(Head { packet, arrival, bytes_behind: held.bytes })
+            Some(Head { packet, arrival, bytes_behind: backlog.bytes })
         };
         self.control.dequeue(now, take, signal)
     }
 }
 
-impl FlowQueue {
-    fn push(&mut self, packet: Packet, now: Instant, held: &mut Held) {
+impl Fifo {
+    fn push(&mut self, packet: Packet, now: Instant, backlog: &mut Backlog) {
         self.waiting.push_back((packet, now));
         self.bytes += u64::from(packet.bytes);
-        held.packets += 1;
-        held.bytes += u64::from(packet.bytes);
+        backlog.packets += 1;
+        backlog.bytes += u64::from(packet.bytes);
     }
 
-    fn pop(&mut self, held: &mut Held) -> Option<(Packet, Instant)> {
+    fn pop(&mut self, backlog: &mut Backlog) -> Option<(Packet, Instant)> {
         let (packet, arrival) = self.waiting.pop_front()?;
         self.bytes -= u64::from(packet.bytes);
-        held.packets -= 1;
-        held.bytes -= u64::from(packet.bytes);
+        backlog.packets -= 1;
+        backlog.bytes -= u64::from(packet.bytes);
         Some((packet, arrival))
     }
 }
@@ -255,7 +256,7 @@ impl FlowQueue {
 impl Part for FqCoDelConfig {
     const NAME: &'static str = "fq_codel";
     const SUMMARY: &'static str =
-        "Flow queueing with CoDel: a queue for each flow, and controlled delay in each.";
+        "FlowQueue queueing with CoDel: a queue for each flow, and controlled delay in each.";
     const SOURCE: &'static str = "RFC 8290; sch_fq_codel.c of Linux";
 }
 
@@ -289,8 +290,8 @@ mod tests {
         dropped: Vec<Packet>,
     }
 
-    impl Holder for Slots {
-        fn flow(&self, packet: Packet, _: u64) -> u64 {
+    impl PacketStore for Slots {
+        fn flow_hash(&self, packet: Packet, _: u64) -> u64 {
             packet.slot.into()
         }
 
@@ -326,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_sparse_flow_waits_for_one_packet_at_most() {
-        // Flow 1 is always backlogged. Each packet of flow 2 finds an empty queue, so the flow is new,
+        // FlowQueue 1 is always backlogged. Each packet of flow 2 finds an empty queue, so the flow is new,
         // and its packet is the next to leave.
         let (mut queue, mut slots) = (queue("infinite"), Slots::default());
         for number in 0..100 {
@@ -365,7 +366,7 @@ mod tests {
             queue.enqueue(ms(0), packet(number, 1, 1_500), &mut slots);
         }
         assert!(slots.dropped.is_empty());
-        // The packet of flow 2 enters. Flow 1 has 150 kB, and loses its 50 oldest packets.
+        // The packet of flow 2 enters. FlowQueue 1 has 150 kB, and loses its 50 oldest packets.
         queue.enqueue(ms(0), packet(10, 2, 1_500), &mut slots);
         let dropped: Vec<_> = slots.dropped.iter().map(|each| (each.slot, each.number)).collect();
         assert_eq!(dropped, (0..50).map(|number| (1, number)).collect::<Vec<_>>());

@@ -81,10 +81,10 @@ pub(crate) struct Packet {
     pub(crate) bytes: u32,
 }
 
-/// The link that holds the packets, as its queue needs it.
-pub(crate) trait Holder {
+/// The packets inside a link, of which its queue has handles.
+pub(crate) trait PacketStore {
     /// Hash of the packet's flow. The seed selects the hash function.
-    fn flow(&self, packet: Packet, seed: u64) -> u64;
+    fn flow_hash(&self, packet: Packet, seed: u64) -> u64;
 
     /// Mark a packet; `false` if its sender does not support ECN.
     fn mark(&mut self, packet: Packet) -> bool;
@@ -132,34 +132,34 @@ impl Queue {
         }
     }
 
-    /// Enqueue `packet` at `now`; `false` if `holder` must drop it instead.
+    /// Enqueue `packet` at `now`; `false` if `store` must drop it instead.
     #[inline]
     pub(crate) fn enqueue(
         &mut self,
         now: Instant,
         packet: Packet,
-        holder: &mut impl Holder,
+        store: &mut impl PacketStore,
     ) -> bool {
         match self {
             Queue::DropTail(tail) => tail.enqueue(packet),
             Queue::CoDel(codel) => codel.enqueue(now, packet),
-            Queue::Red(red) => red.enqueue(now, packet, |packet| holder.mark(packet)),
+            Queue::Red(red) => red.enqueue(now, packet, |packet| store.mark(packet)),
             Queue::FqCoDel(fq_codel) => {
-                fq_codel.enqueue(now, packet, holder);
+                fq_codel.enqueue(now, packet, store);
                 true
             }
-            Queue::Pie(pie) => pie.enqueue(now, packet, |packet| holder.mark(packet)),
+            Queue::Pie(pie) => pie.enqueue(now, packet, |packet| store.mark(packet)),
         }
     }
 
-    /// The next packet to transmit at `now`. `holder` marks or drops packets on the way.
+    /// The next packet to transmit at `now`. `store` marks or drops packets on the way.
     #[inline(always)]
-    pub(crate) fn dequeue(&mut self, now: Instant, holder: &mut impl Holder) -> Option<Packet> {
+    pub(crate) fn dequeue(&mut self, now: Instant, store: &mut impl PacketStore) -> Option<Packet> {
         match self {
             Queue::DropTail(tail) => tail.dequeue(),
-            Queue::CoDel(codel) => codel.dequeue(now, |packet| holder.mark_or_drop(packet)),
+            Queue::CoDel(codel) => codel.dequeue(now, |packet| store.mark_or_drop(packet)),
             Queue::Red(red) => red.dequeue(now),
-            Queue::FqCoDel(fq_codel) => fq_codel.dequeue(now, |packet| holder.mark_or_drop(packet)),
+            Queue::FqCoDel(fq_codel) => fq_codel.dequeue(now, |packet| store.mark_or_drop(packet)),
             Queue::Pie(pie) => pie.dequeue(now),
         }
     }
@@ -203,7 +203,7 @@ impl Queue {
         of_flows.chain(single.into_iter().flat_map(DropTail::waiting))
     }
 
-    /// The queue, if all flows share it.
+    /// The queue that all flows share, or the queues of the flows.
     #[inline]
     fn single(&self) -> Result<&DropTail, &FqCoDel> {
         match self {

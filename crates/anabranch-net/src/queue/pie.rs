@@ -82,15 +82,15 @@ pub(crate) struct Pie {
     draws: Draws,
     /// Sojourn time of the packet that left last; zero if no other waited.
     delay: Duration,
-    control: Control,
+    controller: Controller,
     next_update: Instant,
     /// Sum of the drop probabilities since the last drop.
     accumulated: f64,
 }
 
-/// State that updates change.
+/// The proportional integral controller: state that updates change.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Control {
+struct Controller {
     probability: f64,
     /// Delay at the last update.
     old_delay: Duration,
@@ -105,7 +105,7 @@ impl Pie {
             tail: Timestamped::new(tail),
             draws: Draws::new(stream_seed(link_seed, "pie")),
             delay: Duration::ZERO,
-            control: Control {
+            controller: Controller {
                 probability: 0.0,
                 old_delay: Duration::ZERO,
                 burst_allowance: config.max_burst,
@@ -135,7 +135,7 @@ impl Pie {
             self.accumulated = 0.0;
             return false;
         }
-        let may_mark = self.control.probability <= self.config.ecn_threshold.as_f64();
+        let may_mark = self.controller.probability <= self.config.ecn_threshold.as_f64();
         if self.drops_early(packet.number) && !(may_mark && mark(packet)) {
             return false;
         }
@@ -153,10 +153,10 @@ impl Pie {
     /// Make the updates that are due by `now`. Between two calls, their input stays the same.
     fn catch_up(&mut self, now: Instant) {
         while self.next_update <= now {
-            let before = self.control;
-            self.control.update(self.delay, &self.config);
+            let before = self.controller;
+            self.controller.update(self.delay, &self.config);
             self.next_update += self.config.update_interval;
-            if self.control == before && self.next_update <= now {
+            if self.controller == before && self.next_update <= now {
                 let interval = self.config.update_interval;
                 let due = now.saturating_since(self.next_update).as_nanos() / interval.as_nanos();
                 self.next_update += interval * (due + 1);
@@ -166,9 +166,9 @@ impl Pie {
 
     /// RFC 8033 §4.1, §4.4 and §5.4: whether an arriving packet is dropped although there is room.
     fn drops_early(&mut self, number: u64) -> bool {
-        let probability = self.control.probability;
+        let probability = self.controller.probability;
         let is_short = self.delay < self.config.target / 2 && probability < SAFE_PROBABILITY;
-        let in_burst = !self.control.burst_allowance.is_zero();
+        let in_burst = !self.controller.burst_allowance.is_zero();
         if in_burst || is_short || self.tail().bytes() < 2 * FULL_SIZE_PACKET {
             return false;
         }
@@ -182,7 +182,7 @@ impl Pie {
     }
 }
 
-impl Control {
+impl Controller {
     /// RFC 8033 §4.2 and §4.4: the periodic update.
     fn update(&mut self, delay: Duration, config: &PieConfig) {
         let change = change(self.probability, delay, self.old_delay, config.target);
@@ -318,7 +318,7 @@ mod tests {
 
     /// The numbers of the packets that a queue drops at a constant probability of 10 %.
     fn drops(queue: &mut Pie) -> Vec<u64> {
-        queue.control = Control {
+        queue.controller = Controller {
             probability: 0.1,
             old_delay: queue.config.target,
             burst_allowance: Duration::ZERO,
@@ -346,7 +346,7 @@ mod tests {
             assert!((0..4).all(|number| queue.enqueue(ms(0), packet(number), |_| false)));
             let (delay, accumulated) = (queue.config.target, RANDOM_UNTIL);
             let burst_allowance = Duration::ZERO;
-            queue.control = Control { probability, old_delay: delay, burst_allowance };
+            queue.controller = Controller { probability, old_delay: delay, burst_allowance };
             (queue.delay, queue.accumulated) = (delay, accumulated);
             let accepted = queue.enqueue(ms(1), packet(4), |_| true);
             assert_eq!(u64::from(!accepted), most_lost, "{probability}");
@@ -362,13 +362,13 @@ mod tests {
                 queue.enqueue(ms(number / 4), packet(number), |_| false);
             }
             (100..600).for_each(|now| _ = queue.dequeue(ms(now)));
-            assert!(queue.tail().packets() == 0 && queue.control.probability > 0.0);
+            assert!(queue.tail().packets() == 0 && queue.controller.probability > 0.0);
             for now in 600..30_000 {
                 if often || now == 29_999 {
                     queue.catch_up(ms(now));
                 }
             }
-            (queue.control, queue.next_update)
+            (queue.controller, queue.next_update)
         };
         let (control, next_update) = run(true);
         assert_eq!((control, next_update), run(false));

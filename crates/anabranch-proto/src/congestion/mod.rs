@@ -99,7 +99,7 @@ pub struct Start {
     pub mss: u32,
     /// Initial window in bytes. RFC 6928.
     pub initial_window: u64,
-    /// A random number for decisions of the congestion control.
+    /// A random number, another one for each subflow.
     pub random: u64,
 }
 
@@ -139,7 +139,7 @@ pub struct RateSample {
     pub lost: u64,
     /// Segments delivered so far.
     pub delivered: u64,
-    /// Segments that were deemed lost so far.
+    /// Segments deemed lost so far.
     pub lost_in_all: u64,
     /// Time of the last delivery.
     pub delivered_at: Instant,
@@ -149,7 +149,7 @@ pub struct RateSample {
     pub in_flight: u64,
     /// Round-trip time sample, if there is one.
     pub rtt: Option<Duration>,
-    /// The acknowledgement may have been delayed, as a single short segment was sent.
+    /// Only a single short segment was delivered, so the peer may have delayed the acknowledgement.
     pub may_be_delayed: bool,
     /// Smallest round-trip time so far; [`Duration::MAX`] before the first sample.
     pub min_rtt: Duration,
@@ -163,7 +163,7 @@ pub struct RateSample {
     pub segment: u32,
 }
 
-/// A delivery rate: segments over an interval. draft-ietf-ccwg-bbr §4.1.
+/// A delivery rate: segments over an interval. draft-cheng-iccrg-delivery-rate-estimation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryRate {
     /// Segments delivered from the transmission of the acknowledged segment until now.
@@ -172,7 +172,7 @@ pub struct DeliveryRate {
     pub interval: Duration,
     /// Segments that were delivered when the acknowledged segment was sent.
     pub prior_delivered: u64,
-    /// The application limited the sender when the segment was sent.
+    /// Whether the application limited the sender when the segment was sent.
     pub app_limited: bool,
 }
 
@@ -270,10 +270,11 @@ pub trait CongestionControl: Debug + Send {
     }
     /// An acknowledgement arrived, in whatever phase of loss recovery.
     fn on_rate_sample(&mut self, _sample: &RateSample) {}
-    /// The subflow sends, nothing is in flight, and the application had limited it. `delivered_at` is the
-    /// time of the last delivery.
+    /// The subflow sends after a time in which the application limited it and nothing was in flight.
+    /// `delivered_at` is the time of the last delivery. Linux: `CA_EVENT_TX_START`.
     fn on_restart(&mut self, _now: Instant, _delivered_at: Instant) {}
-    /// Rate in bytes a second at which segments leave; `None` if it does not pace.
+    /// Rate in bytes a second at which segments leave; `None` if it does not pace. The smoothed
+    /// round-trip time counts before the first rate sample.
     fn pacing_rate(&self, _srtt: Option<Duration>) -> Option<u64> {
         None
     }

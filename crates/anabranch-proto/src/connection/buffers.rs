@@ -72,7 +72,6 @@ impl Connection {
     /// The send buffer grows while the application waits for room. It is the sum of the subflows'
     /// shares. The share of a subflow whose data fills its congestion window does not grow.
     fn autotune_send_buffer(&mut self, now: Instant) {
-        let platform = &self.config.platform;
         let queue = &self.send.queue;
         let is_tcp = self.session.is_tcp();
         let open = |ctx: &&mut SubflowContext| !ctx.is_reaped() && !ctx.subflow.is_opening();
@@ -89,10 +88,7 @@ impl Connection {
             // the window as a whole one.
             let sent = match ctx.subflow.defers(now, waits) {
                 true => 0,
-                false => {
-                    let paced_window = ctx.subflow.paced_window();
-                    waits.at_a_time.min(platform.segments_at_a_time(&view, paced_window, 2) * mss)
-                }
+                false => waits.at_a_time.min(ctx.subflow.segments_at_a_time(&view) * mss),
             };
             if (ctx.subflow.flight() + sent).div_ceil(mss) < view.cwnd / mss {
                 let segments = u16::try_from(view.cwnd.div_ceil(mss)).unwrap_or(u16::MAX);

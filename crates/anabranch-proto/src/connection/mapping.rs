@@ -456,7 +456,7 @@ mod tests {
         let mut table = MappingTable::default();
         assert!(
             table.continues(1) && table.continues(77),
-            "after_end_of a mapping any offset is possible"
+            "without a mapping, any offset is possible"
         );
         table.add(mapping(1, 1001, 500));
         assert!(table.continues(1001) && !table.continues(1));

@@ -10,14 +10,14 @@ impl Deferral {
     /// succession. The rest of a socket buffer is sent as soon as all of it can be, unless more data
     /// may join it. A single segment never waits (`tcp_write_xmit`).
     pub(crate) fn waits(&self, burst: &Burst<'_>) -> bool {
-        let Burst { waiting, available_cwnd, since_last, since_oldest, paced_window, view } =
-            *burst;
+        let Burst { waiting, available_cwnd, since_last, since_oldest, paced_window, .. } = *burst;
+        let Burst { fewest_at_a_time, view, .. } = *burst;
         let mss = u64::from(view.mss);
         let srtt = view.srtt.unwrap_or(Duration::ZERO);
         let ends = if waiting.first < waiting.all { waiting.first } else { u64::MAX };
         waiting.first > mss
             && available_cwnd < ends
-            && available_cwnd < segments_at_a_time(view, paced_window, 2) * mss
+            && available_cwnd < segments_at_a_time(view, paced_window, fewest_at_a_time) * mss
             && available_cwnd < view.cwnd / self.enough
             && since_last <= self.recent
             && since_oldest + self.soon.min(srtt / 2) >= srtt
@@ -50,6 +50,7 @@ mod tests {
             since_last: ms(1),
             since_oldest: ms(1),
             paced_window: 18_000,
+            fewest_at_a_time: 2,
             view: &short,
         };
         assert_eq!(segments_at_a_time(&short, 18_000, 2), 16);

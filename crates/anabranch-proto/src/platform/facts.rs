@@ -35,6 +35,8 @@ pub(crate) struct Burst<'a> {
     pub(crate) since_oldest: Duration,
     /// Bytes that pacing would send in a round-trip time.
     pub(crate) paced_window: u64,
+    /// Segments that may always leave at once.
+    pub(crate) fewest_at_a_time: u64,
     pub(crate) view: &'a SubflowView,
 }
 

@@ -9,7 +9,8 @@ use super::rate_sampler::RateSampler;
 use super::scoreboard::Delivered;
 use crate::config::ConnectionConfig;
 use crate::congestion::{
-    AckSample, CongestionControl, CongestionEvent, ExternalReduction, RateSample, Start,
+    AckSample, CongestionControl, CongestionEvent, DeliveryRate, ExternalReduction, RateSample,
+    Start,
 };
 use crate::platform::{Cwnd, CwndUsage, Platform};
 use crate::view::{Slot, SubflowView};
@@ -22,16 +23,29 @@ pub(super) struct Congestion {
     /// Bytes that pacing would send in one round-trip time, as of the last acknowledgement.
     paced_window: u64,
     last_data_sent: Instant,
-    /// What only a paced subflow needs.
+    /// Departure times and delivery rate, if the subflow is paced.
     paced: Option<Box<Paced>>,
 }
 
 /// Departure times of a paced subflow, and its delivery rate.
 #[derive(Debug)]
-pub(super) struct Paced {
-    pub(super) pacer: Pacer,
+struct Paced {
+    pacer: Pacer,
     /// The delivery rate, for a control that models the path.
-    pub(super) sampler: Option<RateSampler>,
+    sampler: Option<RateSampler>,
+}
+
+/// Deliveries of an acknowledgement, as a control that models the path counts them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deliveries {
+    /// Segments that the acknowledgement delivered.
+    pub(super) acked: u64,
+    pub(super) rate: Option<DeliveryRate>,
+    /// Segments delivered so far.
+    pub(super) delivered: u64,
+    pub(super) delivered_at: Instant,
+    /// Earliest time at which pacing lets the next segment leave.
+    pub(super) next_departure: Instant,
 }
 
 impl Congestion {
@@ -64,10 +78,18 @@ impl Congestion {
         }
     }
 
-    /// What only a paced subflow has.
-    #[inline]
-    pub(super) fn paced_mut(&mut self) -> Option<&mut Paced> {
-        self.paced.as_deref_mut()
+    /// An acknowledgement is processed. Returns its deliveries if the control models the path.
+    pub(super) fn finish_ack(&mut self, now: Instant) -> Option<Deliveries> {
+        let Paced { pacer, sampler } = self.paced.as_deref_mut()?;
+        let sampler = sampler.as_mut()?;
+        let (acked, rate) = sampler.finish(now);
+        Some(Deliveries {
+            acked,
+            rate,
+            delivered: sampler.delivered(),
+            delivered_at: sampler.delivered_at(),
+            next_departure: pacer.next().max(now),
+        })
     }
 
     /// The delivery rate, for a control that models the path.
@@ -124,21 +146,18 @@ impl Congestion {
         }
     }
 
+    /// Segments that may always leave at once.
+    pub(super) fn fewest_at_a_time(&self) -> u64 {
+        self.control.fewest_at_a_time()
+    }
+
     /// A segment was sent. A burst has at most `largest` segments.
-    pub(super) fn pace(
-        &mut self,
-        now: Instant,
-        bytes: u64,
-        srtt: Option<Duration>,
-        largest: impl FnOnce(u64) -> u64,
-    ) {
-        let fewest = self.control.fewest_at_a_time();
-        let rate = self.control.pacing_rate(srtt);
-        let paced_window = self.paced_window;
-        let Some(Paced { pacer, .. }) = self.paced.as_deref_mut() else { return };
-        pacer.set_rate(rate.unwrap_or_else(|| a_second(paced_window, srtt)));
-        let largest = if pacer.is_in_burst() { 0 } else { largest(fewest) };
-        pacer.on_sent(now, bytes, largest);
+    pub(super) fn pace(&mut self, now: Instant, bytes: u64, srtt: Option<Duration>, largest: u64) {
+        let by_window = || bytes_a_second(self.paced_window, srtt);
+        let rate = self.control.pacing_rate(srtt).unwrap_or_else(by_window);
+        if let Some(paced) = &mut self.paced {
+            paced.pacer.on_sent(now, bytes, rate, largest);
+        }
     }
 
     /// The congestion window in bytes.
@@ -174,7 +193,7 @@ impl Congestion {
     #[cold]
     fn use_own_rate(&mut self, srtt: Option<Duration>) {
         if let Some(rate) = self.control.pacing_rate(srtt) {
-            self.paced_window = in_time(rate, srtt.unwrap_or(Duration::ZERO));
+            self.paced_window = bytes_in(rate, srtt.unwrap_or(Duration::ZERO));
         }
     }
 
@@ -235,12 +254,12 @@ impl Congestion {
 }
 
 /// Bytes in a round-trip time at a rate in bytes a second.
-fn in_time(rate: u64, srtt: Duration) -> u64 {
+fn bytes_in(rate: u64, srtt: Duration) -> u64 {
     (u128::from(rate) * u128::from(srtt.as_nanos()) / 1_000_000_000) as u64
 }
 
 /// Rate in bytes a second of so many bytes in a round-trip time; 0 without such a time.
-fn a_second(bytes: u64, srtt: Option<Duration>) -> u64 {
+fn bytes_a_second(bytes: u64, srtt: Option<Duration>) -> u64 {
     let nanoseconds = srtt.map_or(u64::MAX, |srtt| srtt.as_nanos().max(1));
     u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(nanoseconds)).unwrap_or(u64::MAX)
 }

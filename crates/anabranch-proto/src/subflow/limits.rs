@@ -31,6 +31,7 @@ impl Subflow {
                 since_last: self.congestion.idle(now),
                 since_oldest: now.saturating_since(oldest),
                 paced_window: self.paced_window(),
+                fewest_at_a_time: self.congestion.fewest_at_a_time(),
                 view: &self.view(),
             })
     }
@@ -54,11 +55,7 @@ impl Subflow {
             let view = self.view();
             let mss = u64::from(self.mss());
             let admitted = self.cwnd_for_new_data().min(view.cwnd / 2) / mss;
-            let burst = self
-                .config
-                .platform
-                .segments_at_a_time(&view, self.paced_window(), 2)
-                .min(admitted);
+            let burst = self.segments_at_a_time(&view).min(admitted);
             self.train.begin(burst.min(waiting.at_a_time.div_ceil(mss)));
         }
         self.train.advance();

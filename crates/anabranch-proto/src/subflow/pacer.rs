@@ -9,11 +9,11 @@ const FIRST_PACED: u32 = 10;
 /// Departure times of a subflow's segments.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    /// Bytes a second; 0 until it is known.
-    rate: u64,
     /// Earliest time of the next burst.
     next: Instant,
-    /// Data of the burst that is being sent.
+    /// Rate in bytes a second; 0 until it is known.
+    rate: u64,
+    /// Bytes of the burst that is being sent.
     burst_bytes: u64,
     /// Segments that the burst may still have.
     burst_left: u64,
@@ -25,12 +25,7 @@ pub(super) struct Pacer {
 
 impl Pacer {
     pub(super) fn new() -> Self {
-        Pacer { rate: 0, next: Instant::ZERO, burst_bytes: 0, burst_left: 0, sent: 0, waits: false }
-    }
-
-    /// Pace at so many bytes a second from now on.
-    pub(super) fn set_rate(&mut self, rate: u64) {
-        self.rate = rate;
+        Pacer { next: Instant::ZERO, rate: 0, burst_bytes: 0, burst_left: 0, sent: 0, waits: false }
     }
 
     /// Returns `true` if the next burst waits for its time.
@@ -40,7 +35,7 @@ impl Pacer {
     }
 
     /// Returns `true` if a burst has begun, and may have more segments.
-    pub(super) fn is_in_burst(&self) -> bool {
+    fn is_in_burst(&self) -> bool {
         self.burst_bytes > 0
     }
 
@@ -60,8 +55,10 @@ impl Pacer {
         self.waits = false;
     }
 
-    /// A segment with so many bytes was sent. A new burst has at most `largest` segments.
-    pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, largest: u64) {
+    /// A segment with so many bytes was sent, at a rate in bytes a second. A new burst has at most
+    /// `largest` segments.
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, rate: u64, largest: u64) {
+        self.rate = rate;
         if !self.is_in_burst() {
             self.burst_left = largest.max(1);
         }
@@ -102,12 +99,14 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    /// A pacer of 1 MB/s that has sent the segments which it does not pace.
+    /// Bytes a second.
+    const RATE: u64 = 1_000_000;
+
+    /// A pacer that has sent the segments which it does not pace.
     fn pacer() -> Pacer {
         let mut pacer = Pacer::new();
-        pacer.set_rate(1_000_000);
         for _ in 1..FIRST_PACED {
-            pacer.on_sent(at(1), 1000, 1);
+            pacer.on_sent(at(1), 1000, RATE, 1);
             assert!(!pacer.waits());
         }
         pacer
@@ -116,12 +115,12 @@ mod tests {
     #[test]
     fn bursts_leave_at_the_rate() {
         let mut pacer = pacer();
-        pacer.on_sent(at(1), 1000, 2);
+        pacer.on_sent(at(1), 1000, RATE, 2);
         assert!(pacer.is_in_burst() && !pacer.waits());
-        pacer.on_sent(at(1), 1000, 2);
+        pacer.on_sent(at(1), 1000, RATE, 2);
         assert_eq!((pacer.waits(), pacer.departure()), (true, at(3)));
         pacer.on_time();
-        pacer.on_sent(at(3), 1000, 2);
+        pacer.on_sent(at(3), 1000, RATE, 2);
         assert_eq!(pacer.departure(), Instant::FAR_FUTURE);
         pacer.end_burst(at(3));
         assert_eq!(pacer.departure(), at(4));
@@ -132,7 +131,7 @@ mod tests {
         let mut pacer = pacer();
         for (sent, next) in [(1, 5), (6, 9), (100, 102)] {
             pacer.on_time();
-            pacer.on_sent(at(sent), 4000, 1);
+            pacer.on_sent(at(sent), 4000, RATE, 1);
             assert_eq!(pacer.departure(), at(next));
         }
     }

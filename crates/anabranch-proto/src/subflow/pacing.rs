@@ -5,10 +5,11 @@ use anabranch_wire::Instant;
 use super::Subflow;
 use super::acknowledgement::AckSummary;
 use crate::congestion::RateSample;
+use crate::view::SubflowView;
 
-/// Losses and data in flight before an acknowledgement, in segments.
+/// Losses so far and data in flight before an acknowledgement, in segments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Before {
+pub(super) struct BeforeAck {
     marked_lost: u64,
     in_flight: u64,
 }
@@ -40,15 +41,19 @@ impl Subflow {
 
     #[cold]
     fn pace_segment(&mut self, now: Instant, bytes: u64) {
-        let nothing_before = self.board.len() == 1;
+        let nothing_before = self.board.has_only_a_new_record();
         let order = self.board.last_order();
         if let Some(sampler) = self.congestion.sampler_mut() {
             sampler.on_sent(now, order, nothing_before);
         }
-        let (view, paced_window) = (self.view(), self.paced_window());
-        let platform = self.config.platform;
-        let largest = |fewest| platform.segments_at_a_time(&view, paced_window, fewest);
+        let largest = self.segments_at_a_time(&self.view());
         self.congestion.pace(now, bytes, self.rtt.srtt(), largest);
+    }
+
+    /// Segments that the host sends at a time on this subflow, whose view is `view`.
+    pub(crate) fn segments_at_a_time(&self, view: &SubflowView) -> u64 {
+        let fewest = self.congestion.fewest_at_a_time();
+        self.config.platform.segments_at_a_time(view, self.paced_window(), fewest)
     }
 
     /// The host has nothing more to send now, so the burst that began is over.
@@ -69,7 +74,8 @@ impl Subflow {
         self.congestion.waits_for_departure()
     }
 
-    /// The application has written no more, and the subflow has room. draft-ietf-ccwg-bbr §4.1.2.4.
+    /// The subflow has nothing more to send. If it has room, the application limits it. Linux:
+    /// `tcp_rate_check_app_limited`.
     pub(crate) fn on_application_limited(&mut self) {
         let in_flight = self.board.segments_in_flight();
         let has_room = self.cwnd_room(self.congestion.cwnd()) >= u64::from(self.mss);
@@ -81,8 +87,8 @@ impl Subflow {
 
     /// State before an acknowledgement is processed, if congestion control models the path.
     #[inline]
-    pub(super) fn before_ack(&self) -> Option<Before> {
-        self.congestion.models_path().then(|| Before {
+    pub(super) fn before_ack(&self) -> Option<BeforeAck> {
+        self.congestion.models_path().then(|| BeforeAck {
             marked_lost: self.board.marked_lost(),
             in_flight: self.board.segments_in_flight(),
         })
@@ -90,31 +96,28 @@ impl Subflow {
 
     /// Give the acknowledgement to a congestion control that models the path.
     #[cold]
-    pub(super) fn model(&mut self, now: Instant, before: Before, tally: &AckSummary) {
-        let (min_rtt, segment) = (self.rtt.min_rtt(), self.advertised_mss());
-        let Some(paced) = self.congestion.paced_mut() else { return };
-        let next_departure = paced.pacer.next().max(now);
-        let Some(sampler) = &mut paced.sampler else { return };
-        let (acked, rate) = sampler.finish(now);
-        let rate = rate.filter(|rate| rate.interval >= min_rtt);
+    pub(super) fn model(&mut self, now: Instant, before: BeforeAck, tally: &AckSummary) {
+        let Some(deliveries) = self.congestion.finish_ack(now) else { return };
+        let min_rtt = self.rtt.min_rtt();
+        let rate = deliveries.rate.filter(|rate| rate.interval >= min_rtt);
         let is_short = tally.delivered < u64::from(self.mss);
         let sample = RateSample {
             now,
             rate,
-            acked,
+            acked: deliveries.acked,
             lost: self.board.marked_lost() - before.marked_lost,
-            delivered: sampler.delivered(),
+            delivered: deliveries.delivered,
             lost_in_all: self.board.marked_lost(),
-            delivered_at: sampler.delivered_at(),
+            delivered_at: deliveries.delivered_at,
             prior_in_flight: before.in_flight,
             in_flight: self.board.segments_in_flight(),
             rtt: tally.clean.map(|(_, newest)| now.saturating_since(newest)),
             may_be_delayed: is_short && rate.is_some_and(|rate| rate.segments == 1),
             min_rtt,
             srtt: self.rtt.srtt(),
-            next_departure,
+            next_departure: deliveries.next_departure,
             phase: self.recovery.phase(),
-            segment,
+            segment: self.advertised_mss(),
         };
         self.congestion.on_rate_sample(&sample);
     }

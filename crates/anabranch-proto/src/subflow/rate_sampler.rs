@@ -1,4 +1,4 @@
-//! Delivery rate of a subflow. draft-ietf-ccwg-bbr §4.1; Linux: `tcp_rate.c`.
+//! Delivery rate of a subflow. draft-cheng-iccrg-delivery-rate-estimation; Linux: `tcp_rate.c`.
 //!
 //! Only congestion controls that model the path need it, so only their subflows have a sampler.
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_rate_covers_the_longer_of_sending_and_arriving() {
-        // draft-ietf-ccwg-bbr §4.1.2: ten segments sent in 9 ms, acknowledged in 18 ms.
+        // Ten segments are sent in 9 ms, and acknowledged in 18 ms.
         let mut sampler = RateSampler::new();
         for n in 0..10 {
             sampler.on_sent(at(100 + n), n, n == 0);

@@ -406,6 +406,11 @@ impl Scoreboard {
         self.marked_lost
     }
 
+    /// Returns `true` if nothing is outstanding but a record that was sent once.
+    pub(crate) fn has_only_a_new_record(&self) -> bool {
+        self.records.len() == 1 && self.records[0].retransmissions == 0
+    }
+
     /// Number of the last transmission.
     pub(crate) fn last_order(&self) -> u64 {
         self.transmissions - 1

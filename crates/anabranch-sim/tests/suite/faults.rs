@@ -151,3 +151,20 @@ fn with_small_buffers_a_slow_path_does_not_stall_the_fast_one() {
         assert!(both > 0.8 * alone, "{buffer_kb} kB: {both:.2} of {alone:.2} Mbit/s");
     }
 }
+
+#[test]
+fn two_hosts_that_fill_each_others_windows_and_lose_data_do_not_wait_for_ever() {
+    // Bare acknowledgements then have the sequence number of the edge. The windows count memory, so
+    // their edges stay where they are while data is missing.
+    let toml = "name = \"edge\"\nduration = \"60s\"\n\
+         [[path]]\nname = \"a\"\nrate = \"30Mbit/s\"\ndelay = \"1ms\"\nlimit = \"6packets\"\n\
+         mtu = \"1280B\"\nqueue = { kind = \"red\" }\n\
+         [[connection]]\nprotocol = \"tcp\"\ndirection = \"both\"\n\
+         host = { kind = \"mptcp.org-0.89\", own_window = \"ignored\" }\n\
+         send_buffer = \"40kB\"\nreceive_buffer = \"12kB\"\n\
+         workload = { kind = \"bulk\", size = \"50kB\" }\n";
+    for seed in 1..=3 {
+        let outcome = run(toml, seed);
+        assert_eq!(column(&outcome, "connections", "completed"), [1, 1], "seed {seed}");
+    }
+}

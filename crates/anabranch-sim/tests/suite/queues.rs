@@ -1,11 +1,11 @@
-//! Requests beside a bulk transfer, at the queues of access routers.
+//! Requests next to a bulk transfer, at the queues of access routers.
 
 use anabranch_sim::Outcome;
 
 use crate::common::{column, goodput, mean_block_delay, run};
 
 /// A bulk flow and a flow of small requests over 10 Mbit/s and 20 ms each way, with 120 ms of buffer.
-fn beside_bulk(queue: &str) -> String {
+fn next_to_bulk(queue: &str) -> String {
     format!(
         "name = \"queues\"\nduration = \"40s\"\nwarm_up = \"10s\"\n\
          [[path]]\nname = \"access\"\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nlimit = \"100packets\"\n\
@@ -18,9 +18,8 @@ fn beside_bulk(queue: &str) -> String {
 
 /// The mean delay of a round in ms, and the outcome. The bulk flow must use the link.
 fn delay(queue: &str) -> (f64, Outcome) {
-    let outcome = run(&beside_bulk(queue), 1);
+    let outcome = run(&next_to_bulk(queue), 1);
     let delay = mean_block_delay(&outcome, 10_000_000_000) * 1e3;
-    println!("{queue}: {delay} ms beside {} bit/s", goodput(&outcome));
     assert!(goodput(&outcome) > 0.9 * 10e6 * 1448.0 / 1500.0, "{queue}: {}", goodput(&outcome));
     (delay, outcome)
 }
@@ -42,8 +41,8 @@ fn requests_wait_behind_a_bulk_flow_unless_flows_have_their_own_queues() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     for queue in ["fq_codel", "pie"] {
-        let scenario = beside_bulk(queue);
+        let scenario = next_to_bulk(queue);
         assert_eq!(run(&scenario, 1), run(&scenario, 1), "{queue}");
     }
-    assert_ne!(run(&beside_bulk("pie"), 1).digest, run(&beside_bulk("pie"), 2).digest);
+    assert_ne!(run(&next_to_bulk("pie"), 1).digest, run(&next_to_bulk("pie"), 2).digest);
 }

@@ -116,7 +116,7 @@ _FROM_LAW = "deviation of the mean delay from send buffer / goodput − reverse 
 
 
 def _little(curve: str) -> Quantity:
-    """How far the mean block delay is from the delay by Little's law, in per cent."""
+    """Deviation of the mean block delay from that by Little's law, in per cent."""
     measured, reverse_ms = MEAN.values(at(curve)), REVERSE_DELAY_MS[curve]
     expected = derived(
         lambda mbps: expected_delay_ms(SEND_BUFFER, mbps, reverse_ms), GOODPUT.values(at(curve))

@@ -3,7 +3,7 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::Rate;
+use super::Bandwidth;
 use crate::congestion::RateSample;
 
 /// Round trips of each half of the window for which an excess counts.
@@ -32,7 +32,7 @@ impl Aggregation {
         &mut self,
         sample: &RateSample,
         round_start: bool,
-        bandwidth: Rate,
+        bandwidth: Bandwidth,
         cwnd: u64,
     ) {
         if sample.acked == 0 || sample.rate.is_none() {
@@ -57,7 +57,7 @@ impl Aggregation {
     }
 
     /// Segments by which the window grows.
-    pub(super) fn extra(&self, bandwidth: Rate) -> u64 {
+    pub(super) fn extra(&self, bandwidth: Bandwidth) -> u64 {
         let largest = self.largest.into_iter().max().unwrap_or(0);
         largest.min(bandwidth.segments(MOST))
     }

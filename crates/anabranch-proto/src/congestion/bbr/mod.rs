@@ -17,7 +17,7 @@ use super::{
 use crate::view::{Phase, SubflowView};
 use aggregation::Aggregation;
 use maximum::WindowedMaximum;
-use policer::{Outcome, Policer};
+use policer::{Policer, RateUse};
 
 /// Gains are multiples of 1/256.
 const GAIN_UNIT: u64 = 256;
@@ -50,7 +50,7 @@ const FULL_ROUNDS: u8 = 3;
 const PACED_PERCENT: u64 = 99;
 /// Below this rate, in bytes a second, segments leave one by one.
 const SLOW: u64 = 1_200_000 / 8;
-/// Most bytes in a burst.
+/// Most bytes in a burst (`GSO_LEGACY_MAX_SIZE` - 1 - `MAX_TCP_HEADER`).
 const LARGEST_BURST: u64 = (1 << 16) - 1 - 320;
 
 part_without_parameters! {
@@ -77,13 +77,13 @@ impl BuildCongestionControl for BbrConfig {
 
 /// A rate in segments per microsecond, times 2^24.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Rate(u64);
+struct Bandwidth(u64);
 
-impl Rate {
+impl Bandwidth {
     const SCALE: u32 = 24;
 
-    fn of(segments: u64, interval: Duration) -> Rate {
-        Rate((segments << Rate::SCALE) / interval.as_micros().max(1))
+    fn of(segments: u64, interval: Duration) -> Bandwidth {
+        Bandwidth((segments << Bandwidth::SCALE) / interval.as_micros().max(1))
     }
 
     /// Segments in an interval, times 2^24.
@@ -93,13 +93,14 @@ impl Rate {
 
     /// Whole segments in an interval.
     fn segments(self, interval: Duration) -> u64 {
-        (self.scaled_segments(interval) >> Rate::SCALE) as u64
+        (self.scaled_segments(interval) >> Bandwidth::SCALE) as u64
     }
 
     /// Bytes a second with segments of so many bytes. Linux: `bbr_rate_bytes_per_sec`.
     fn bytes_a_second(self, segment: u32) -> u64 {
         let each_microsecond = u128::from(self.0) * u128::from(segment);
-        ((each_microsecond * u128::from(1_000_000 / 100 * PACED_PERCENT)) >> Rate::SCALE) as u64
+        ((each_microsecond * u128::from(1_000_000 / 100 * PACED_PERCENT)) >> Bandwidth::SCALE)
+            as u64
     }
 }
 
@@ -124,8 +125,8 @@ struct Bbr {
     random: u64,
     cwnd: u64,
     /// Window before a recovery or a probe.
-    cwnd_before: u64,
-    /// Set when the startup ends. It has no effect.
+    prior_cwnd: u64,
+    /// Set when the startup ends, for views and tables: BBR does not use it.
     ssthresh: Option<u64>,
     mode: Mode,
     pacing_gain: u64,
@@ -143,20 +144,20 @@ struct Bbr {
     probe_rtt_until: Option<Instant>,
     probe_rtt_round_done: bool,
     phase_since: Instant,
-    full: FullPipe,
+    full: FullBandwidth,
     policer: Policer,
     aggregation: Aggregation,
     /// Phase of loss recovery at the last acknowledgement.
     recovery: Phase,
-    /// For the first round trip of a recovery, a segment leaves for each that arrives.
-    conserves: bool,
+    /// It is the first round trip of a recovery: a segment leaves for each that arrives.
+    packet_conservation: bool,
     /// The subflow sends again after the application was idle.
-    restarts: bool,
+    idle_restart: bool,
 }
 
 /// Whether the startup has filled the pipe.
 #[derive(Clone, Copy, Debug, Default)]
-struct FullPipe {
+struct FullBandwidth {
     reached: bool,
     bandwidth: u64,
     rounds: u8,
@@ -169,7 +170,7 @@ impl Bbr {
             segment: start.mss,
             random: start.random,
             cwnd: start.initial_window / u64::from(start.mss),
-            cwnd_before: 0,
+            prior_cwnd: 0,
             ssthresh: None,
             mode: Mode::Startup,
             pacing_gain: STARTUP_GAIN,
@@ -183,22 +184,22 @@ impl Bbr {
             probe_rtt_until: None,
             probe_rtt_round_done: false,
             phase_since: Instant::ZERO,
-            full: FullPipe::default(),
+            full: FullBandwidth::default(),
             policer: Policer::default(),
             aggregation: Aggregation::default(),
             recovery: Phase::Open,
-            conserves: false,
-            restarts: false,
+            packet_conservation: false,
+            idle_restart: false,
         }
     }
 
     /// The largest bandwidth of the last round trips.
-    fn max_bandwidth(&self) -> Rate {
-        Rate(self.bandwidth.get())
+    fn max_bandwidth(&self) -> Bandwidth {
+        Bandwidth(self.bandwidth.get())
     }
 
     /// The bandwidth that counts: a policer's rate, if there is one.
-    fn bandwidth(&self) -> Rate {
+    fn bandwidth(&self) -> Bandwidth {
         self.policer.rate().unwrap_or(self.max_bandwidth())
     }
 
@@ -206,11 +207,11 @@ impl Bbr {
         matches!(self.mode, Mode::ProbeBandwidth { .. })
     }
 
-    /// Segments in flight that a bandwidth takes, times a gain. Linux: `bbr_bdp`.
-    fn product(&self, bandwidth: Rate, gain: u64) -> u64 {
+    /// Bandwidth-delay product in segments, times a gain. Linux: `bbr_bdp`.
+    fn bdp(&self, bandwidth: Bandwidth, gain: u64) -> u64 {
         let Some((min_rtt, _)) = self.min_rtt else { return INITIAL_WINDOW };
         let scaled = (bandwidth.scaled_segments(min_rtt) * u128::from(gain)) >> 8;
-        scaled.div_ceil(1 << Rate::SCALE) as u64
+        scaled.div_ceil(1 << Bandwidth::SCALE) as u64
     }
 
     /// Room for bursts on both hosts. Linux: `bbr_quantization_budget`.
@@ -226,8 +227,8 @@ impl Bbr {
         (bytes / u64::from(self.mss)).clamp(self.fewest_at_a_time(), 127)
     }
 
-    fn inflight(&self, bandwidth: Rate, gain: u64) -> u64 {
-        self.with_bursts(self.product(bandwidth, gain))
+    fn inflight(&self, bandwidth: Bandwidth, gain: u64) -> u64 {
+        self.with_bursts(self.bdp(bandwidth, gain))
     }
 
     /// Linux: `bbr_packets_in_net_at_edt`: segments in flight when the next burst leaves.
@@ -246,12 +247,12 @@ impl Bbr {
         self.update_bandwidth(sample);
         self.aggregation.on_sample(sample, self.round_start, self.bandwidth(), self.cwnd);
         self.update_phase(sample);
-        self.look_for_full_pipe(sample);
-        self.look_for_empty_queue(sample);
+        self.check_full_bandwidth(sample);
+        self.check_drain(sample);
         self.update_min_rtt(sample);
         self.update_gains();
         self.update_pacing_rate(sample.srtt);
-        self.update_window(sample);
+        self.update_cwnd(sample);
     }
 
     fn update_bandwidth(&mut self, sample: &RateSample) {
@@ -261,14 +262,14 @@ impl Bbr {
             self.round_end = sample.delivered;
             self.rounds += 1;
             self.round_start = true;
-            self.conserves = false;
+            self.packet_conservation = false;
         }
         match self.policer.on_sample(sample, self.round_start, self.is_probing_bandwidth()) {
-            Outcome::Nothing => {}
-            Outcome::Begins => self.pacing_gain = GAIN_UNIT,
-            Outcome::Ends => self.probe_bandwidth(sample.delivered_at),
+            RateUse::Unchanged => {}
+            RateUse::Begins => self.pacing_gain = GAIN_UNIT,
+            RateUse::Ends => self.probe_bandwidth(sample.delivered_at),
         }
-        let bandwidth = Rate::of(rate.segments, rate.interval);
+        let bandwidth = Bandwidth::of(rate.segments, rate.interval);
         if !rate.app_limited || bandwidth >= self.max_bandwidth() {
             self.bandwidth.add(BANDWIDTH_ROUNDS, self.rounds, bandwidth.0);
         }
@@ -276,7 +277,7 @@ impl Bbr {
 
     /// Begin to probe the bandwidth, with a random phase.
     fn probe_bandwidth(&mut self, now: Instant) {
-        // A linear congruential generator: Knuth, TAOCP 2.
+        // The multiplier of Knuth's MMIX generator.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let random = ((self.random >> 33) % FIRST_PHASES) as usize;
         let before = PROBE_GAINS.len() - 1 - random;
@@ -313,7 +314,7 @@ impl Bbr {
         }
     }
 
-    fn look_for_full_pipe(&mut self, sample: &RateSample) {
+    fn check_full_bandwidth(&mut self, sample: &RateSample) {
         let limited = sample.rate.is_some_and(|rate| rate.app_limited);
         if self.full.reached || !self.round_start || limited {
             return;
@@ -327,7 +328,7 @@ impl Bbr {
         self.full.reached = self.full.rounds >= FULL_ROUNDS;
     }
 
-    fn look_for_empty_queue(&mut self, sample: &RateSample) {
+    fn check_drain(&mut self, sample: &RateSample) {
         let drained = self.inflight(self.max_bandwidth(), GAIN_UNIT);
         if self.mode == Mode::Startup && self.full.reached {
             self.mode = Mode::Drain;
@@ -349,8 +350,8 @@ impl Bbr {
         {
             self.min_rtt = Some((rtt, now));
         }
-        if expired && !self.restarts && self.mode != Mode::ProbeRtt {
-            self.save_window();
+        if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
+            self.save_cwnd();
             self.mode = Mode::ProbeRtt;
             self.probe_rtt_until = None;
         }
@@ -371,7 +372,7 @@ impl Bbr {
             }
         }
         if sample.acked > 0 {
-            self.restarts = false;
+            self.idle_restart = false;
         }
     }
 
@@ -383,7 +384,7 @@ impl Bbr {
         if let Some((_, since)) = &mut self.min_rtt {
             *since = now;
         }
-        self.cwnd = self.cwnd.max(self.cwnd_before);
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
         if self.full.reached {
             self.probe_bandwidth(delivered_at);
         } else {
@@ -404,8 +405,8 @@ impl Bbr {
     }
 
     /// Bytes a second. Linux: `bbr_bw_to_pacing_rate`.
-    fn rate(&self, bandwidth: Rate, gain: u64) -> u64 {
-        Rate(bandwidth.0.saturating_mul(gain) >> 8).bytes_a_second(self.segment)
+    fn rate(&self, bandwidth: Bandwidth, gain: u64) -> u64 {
+        Bandwidth(bandwidth.0.saturating_mul(gain) >> 8).bytes_a_second(self.segment)
     }
 
     fn update_pacing_rate(&mut self, srtt: Option<Duration>) {
@@ -419,12 +420,12 @@ impl Bbr {
 
     /// Linux: `bbr_init_pacing_rate_from_rtt`.
     fn first_pacing_rate(&self, srtt: Duration) -> u64 {
-        self.rate(Rate::of(self.cwnd, srtt), STARTUP_GAIN)
+        self.rate(Bandwidth::of(self.cwnd, srtt), STARTUP_GAIN)
     }
 
-    fn update_window(&mut self, sample: &RateSample) {
+    fn update_cwnd(&mut self, sample: &RateSample) {
         if sample.acked > 0 && !self.recover_or_restore(sample) {
-            let target = self.product(self.bandwidth(), self.window_gain);
+            let target = self.bdp(self.bandwidth(), self.window_gain);
             let aggregated = match self.full.reached {
                 true => self.aggregation.extra(self.bandwidth()),
                 false => 0,
@@ -450,24 +451,24 @@ impl Bbr {
             self.cwnd = self.cwnd.saturating_sub(sample.lost).max(1);
         }
         if sample.phase == Phase::Recovery && before != Phase::Recovery {
-            self.conserves = true;
+            self.packet_conservation = true;
             self.round_end = sample.delivered;
             self.cwnd = sample.in_flight + sample.acked;
         } else if sample.phase == Phase::Open && before != Phase::Open {
-            self.cwnd = self.cwnd.max(self.cwnd_before);
-            self.conserves = false;
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+            self.packet_conservation = false;
         }
-        if self.conserves {
+        if self.packet_conservation {
             self.cwnd = self.cwnd.max(sample.in_flight + sample.acked);
         }
-        self.conserves
+        self.packet_conservation
     }
 
     /// Linux: `bbr_save_cwnd`.
-    fn save_window(&mut self) {
-        self.cwnd_before = match self.recovery == Phase::Open && self.mode != Mode::ProbeRtt {
+    fn save_cwnd(&mut self) {
+        self.prior_cwnd = match self.recovery == Phase::Open && self.mode != Mode::ProbeRtt {
             true => self.cwnd,
-            false => self.cwnd_before.max(self.cwnd),
+            false => self.prior_cwnd.max(self.cwnd),
         };
     }
 }
@@ -493,7 +494,7 @@ impl CongestionControl for Bbr {
 
     /// Linux: `bbr_cwnd_event`.
     fn on_restart(&mut self, now: Instant, delivered_at: Instant) {
-        self.restarts = true;
+        self.idle_restart = true;
         self.aggregation.restart(now);
         match self.mode {
             Mode::ProbeBandwidth { .. } => {
@@ -515,18 +516,18 @@ impl CongestionControl for Bbr {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent, _: usize, _: &[SubflowView]) {
         match *event {
-            CongestionEvent::Recovery { .. } => self.save_window(),
+            CongestionEvent::Recovery { .. } => self.save_cwnd(),
             CongestionEvent::Timeout { .. } => {
-                self.save_window();
+                self.save_cwnd();
                 self.recovery = Phase::Loss;
                 self.full.bandwidth = 0;
                 self.round_start = true;
                 self.cwnd = 1;
             }
             CongestionEvent::Undo => {
-                self.full = FullPipe { reached: self.full.reached, ..FullPipe::default() };
+                self.full =
+                    FullBandwidth { reached: self.full.reached, ..FullBandwidth::default() };
                 self.policer = Policer::default();
-                self.cwnd = self.cwnd.max(self.cwnd_before);
             }
             CongestionEvent::SynLost => self.cwnd = 1,
             CongestionEvent::MssChanged { mss } => self.mss = mss,

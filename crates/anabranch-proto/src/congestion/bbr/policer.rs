@@ -2,7 +2,7 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{GAIN_UNIT, Rate};
+use super::{Bandwidth, GAIN_UNIT};
 use crate::congestion::RateSample;
 
 /// Fewest round trips of an interval.
@@ -21,19 +21,19 @@ const ROUNDS_OF_USE: u32 = 48;
 /// Detects a policer from two intervals with equal rates and high losses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policer {
-    /// Rate of the last interval.
-    rate: Option<Rate>,
+    /// Bandwidth of the last interval.
+    rate: Option<Bandwidth>,
     in_use: bool,
     sampling: bool,
     rounds: u32,
-    /// Delivered and lost segments, and the time, at the start of the interval.
+    /// Segments delivered and lost before the interval, and its begin.
     start: (u64, u64, Instant),
 }
 
-/// Result of an acknowledgement.
+/// Effect of an acknowledgement on the use of the policer's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Nothing,
+pub(super) enum RateUse {
+    Unchanged,
     /// The use of the rate begins.
     Begins,
     /// The use of the rate ends.
@@ -42,7 +42,7 @@ pub(super) enum Outcome {
 
 impl Policer {
     /// The policer's rate, while it is used.
-    pub(super) fn rate(&self) -> Option<Rate> {
+    pub(super) fn rate(&self) -> Option<Bandwidth> {
         self.rate.filter(|_| self.in_use)
     }
 
@@ -51,52 +51,52 @@ impl Policer {
         *self = Policer { start: place(sample), ..Policer::default() };
     }
 
-    /// Look at an acknowledgement. `round_start`: it begins a round trip; `cruises`: the bandwidth is
-    /// being probed, so the use of the rate may end.
+    /// Handle an acknowledgement. `round_start`: it begins a round trip. `probes_bandwidth`: the use of
+    /// the rate may end, because BBR is in the mode that probes the bandwidth.
     pub(super) fn on_sample(
         &mut self,
         sample: &RateSample,
         round_start: bool,
-        cruises: bool,
-    ) -> Outcome {
+        probes_bandwidth: bool,
+    ) -> RateUse {
         if self.in_use {
-            if cruises && round_start {
+            if probes_bandwidth && round_start {
                 self.rounds += 1;
                 if self.rounds >= ROUNDS_OF_USE {
                     self.reset(sample);
-                    return Outcome::Ends;
+                    return RateUse::Ends;
                 }
             }
-            return Outcome::Nothing;
+            return RateUse::Unchanged;
         }
         if !self.sampling {
             // Sampling begins with a loss, when the policer's bucket is empty.
             if sample.lost == 0 {
-                return Outcome::Nothing;
+                return RateUse::Unchanged;
             }
             self.start_interval(sample);
             self.sampling = true;
         }
         if sample.rate.is_some_and(|rate| rate.app_limited) {
             self.reset(sample);
-            return Outcome::Nothing;
+            return RateUse::Unchanged;
         }
         self.rounds += u32::from(round_start);
         if self.rounds < FEWEST_ROUNDS {
-            return Outcome::Nothing;
+            return RateUse::Unchanged;
         }
         if self.rounds > MOST_ROUNDS {
             self.reset(sample);
-            return Outcome::Nothing;
+            return RateUse::Unchanged;
         }
         // An interval ends with a loss, when the bucket is empty again.
         if sample.lost == 0 {
-            return Outcome::Nothing;
+            return RateUse::Unchanged;
         }
         self.end_interval(sample)
     }
 
-    fn end_interval(&mut self, sample: &RateSample) -> Outcome {
+    fn end_interval(&mut self, sample: &RateSample) -> RateUse {
         let (delivered, lost, since) = self.start;
         let delivered = sample.delivered - delivered;
         let lost = sample.lost_in_all - lost;
@@ -105,22 +105,22 @@ impl Policer {
             || lost * GAIN_UNIT < SUSPICIOUS_LOSS * delivered
             || interval < Duration::from_millis(1)
         {
-            return Outcome::Nothing;
+            return RateUse::Unchanged;
         }
-        let rate = Rate::of(delivered, interval);
+        let rate = Bandwidth::of(delivered, interval);
         if let Some(before) = self.rate {
             let difference = before.0.abs_diff(rate.0);
             if difference * EQUAL_WITHIN <= before.0
-                || Rate(difference).bytes_a_second(sample.segment) <= EQUAL_BYTES
+                || Bandwidth(difference).bytes_a_second(sample.segment) <= EQUAL_BYTES
             {
-                self.rate = Some(Rate(u64::midpoint(before.0, rate.0)));
+                self.rate = Some(Bandwidth(u64::midpoint(before.0, rate.0)));
                 (self.in_use, self.rounds) = (true, 0);
-                return Outcome::Begins;
+                return RateUse::Begins;
             }
         }
         self.rate = Some(rate);
         self.start_interval(sample);
-        Outcome::Nothing
+        RateUse::Unchanged
     }
 
     fn start_interval(&mut self, sample: &RateSample) {

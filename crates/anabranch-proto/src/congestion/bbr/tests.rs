@@ -116,8 +116,10 @@ fn the_phases_follow_each_other_after_a_round_trip() {
     phases.dedup();
     assert!(phases.len() > 8);
     for pair in phases.windows(2) {
+        // The phase that drains may end at once, where the queue is empty.
+        let most = if pair[0] == 0 { 2 } else { 1 };
         let steps = (pair[1] + 8 - pair[0]) % 8;
-        assert!(steps <= 3, "{phases:?}");
+        assert!((1..=most).contains(&steps), "{phases:?}");
     }
 }
 
@@ -167,7 +169,7 @@ fn a_recovery_conserves_packets_for_a_round_and_then_restores_the_window() {
     let mut sample = pipe.sample(100, 100, 0);
     sample.phase = Phase::Open;
     pipe.bbr.on_sample(&sample);
-    assert!(pipe.bbr.cwnd >= before.min(200));
+    assert_eq!(pipe.bbr.cwnd, before + 1, "and it grows by what is acknowledged");
 }
 
 #[test]
@@ -196,18 +198,19 @@ fn a_policer_is_detected_from_two_intervals_with_equal_rates() {
         ..pipe.sample(80, 100, 0)
     };
     let mut round = 1;
-    while policer.on_sample(&sample(round), true, true) != Outcome::Begins {
+    while policer.on_sample(&sample(round), true, true) != RateUse::Begins {
         round += 1;
         assert!(round < 20);
     }
     // Each interval has four round trips.
     assert_eq!(round, 8);
     let rate = policer.rate().expect("in use");
-    assert!((79_990..=80_000).contains(&rate.segments(Duration::from_secs(100))));
+    // 0.0008 segments a microsecond, times 2^24, are 13,421.77. The arithmetic takes 13,421.
+    assert_eq!(rate.segments(Duration::from_secs(100)), 79_995);
     for _ in 1..ROUNDS_IN_USE {
-        assert_eq!(policer.on_sample(&sample(round), true, true), Outcome::Nothing);
+        assert_eq!(policer.on_sample(&sample(round), true, true), RateUse::Unchanged);
     }
-    assert_eq!(policer.on_sample(&sample(round), true, true), Outcome::Ends);
+    assert_eq!(policer.on_sample(&sample(round), true, true), RateUse::Ends);
     assert_eq!(policer.rate(), None);
 }
 

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(rounds.update(1_000, Duration::from_millis(100), 1000), Reading::Steady);
         rounds.note_arrival(at(200));
         let grows = rounds.update(21_000, Duration::from_millis(100), 1000);
-        assert_eq!(grows, Reading::Grows(168_000), "after_end_of what ended the round before");
+        assert_eq!(grows, Reading::Grows(168_000), "without what ended the round before");
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             let view = SubflowView { srtt, min_rtt, mss: 1448, ..view(0, 1) };
             segments_at_a_time(&view, paced_window, 2)
         };
-        assert_eq!(of(14_480, None, Duration::MAX), 2, "after_end_of a round-trip time");
+        assert_eq!(of(14_480, None, Duration::MAX), 2, "without a round-trip time");
         // 1.25 MB/s are 1220 bytes in a 1024th of a second, and 12.5 MB/s are 12,207.
         assert_eq!(of(125_000, Some(ms(100)), ms(100)), 2);
         assert_eq!(of(1_250_000, Some(ms(100)), ms(100)), 8);
