@@ -256,7 +256,7 @@ impl Fifo {
 impl Part for FqCoDelConfig {
     const NAME: &'static str = "fq_codel";
     const SUMMARY: &'static str =
-        "FlowQueue queueing with CoDel: a queue for each flow, and controlled delay in each.";
+        "Flow queueing with CoDel: a queue for each flow, and controlled delay in each.";
     const SOURCE: &'static str = "RFC 8290; sch_fq_codel.c of Linux";
 }
 
