@@ -160,10 +160,8 @@ def cubic_linux(axes: Sequence[Axes]) -> Caption:
     )
 
 
-@picture()
-def bbr(axes: Sequence[Axes]) -> Caption:
+def _model_of_path(axes: Sequence[Axes], message: str, colours: dict[str, str]) -> Caption:
     """The round-trip time over a bufferbloated path, and the goodput over a lossy one."""
-    colours = {"bbr": BLUE, "cubic_linux": ORANGE}
     deep = NetworkPath(name="deep", rate="10Mbit/s", delay="20ms", limit="400packets")
     numbers = {}
     for name, colour in colours.items():
@@ -186,12 +184,22 @@ def bbr(axes: Sequence[Axes]) -> Caption:
     axes[1].set_xticks(losses, [f"{loss:g}" for loss in losses])
     axes[1].set_ylim(0)
     axes[1].set_title("20 Mbit/s, 40 ms")
-    axes[1].legend(loc="center right")
-    return Caption(
-        "BBR keeps the queue short, and losses hardly slow it down",
-        "one TCP connection",
-        numbers,
-    )
+    axes[1].legend(loc="lower left")
+    return Caption(message, "one TCP connection", numbers)
+
+
+@picture()
+def bbr(axes: Sequence[Axes]) -> Caption:
+    """BBR version 1, compared with CUBIC."""
+    message = "BBR keeps the queue short, and losses hardly slow it down"
+    return _model_of_path(axes, message, {"bbr": BLUE, "cubic_linux": ORANGE})
+
+
+@picture()
+def bbr3(axes: Sequence[Axes]) -> Caption:
+    """BBR version 3, compared with version 1 and with CUBIC."""
+    message = "Version 3 keeps the queue shorter, and gives way to losses above 2 %"
+    return _model_of_path(axes, message, {"bbr3": GREEN, "bbr": BLUE, "cubic_linux": ORANGE})
 
 
 # ---- coupled, on one shared link ------------------------------------------------------------

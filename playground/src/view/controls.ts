@@ -8,7 +8,7 @@ import { fill, h } from "./dom.ts";
 import { PATHS } from "./theme.ts";
 
 export const SCHEDULERS = ["min_rtt", "round_robin", "ecf", "blest", "redundant", "otias", "sttf", "daps", "linux", "mptcp_org"];
-export const CONGESTION_CONTROLS = ["lia", "olia", "balia", "wvegas", "new_reno", "cubic", "cubic_linux", "bbr"];
+export const CONGESTION_CONTROLS = ["lia", "olia", "balia", "wvegas", "new_reno", "cubic", "cubic_linux", "bbr", "bbr3"];
 export const REMEDIES: [key: string, label: string][] = [
   ["opportunistic_retransmission", "M1: opportunistic retransmission"],
   ["penalisation", "M2: penalisation"],

@@ -242,7 +242,7 @@ class Connection:
         on).
     pacing: Whether the hosts send segments at a rate that follows from the congestion window and
         the round-trip time, in bursts of at least two, rather than as acknowledgements arrive
-        (Linux: the queue discipline `fq`). `bbr` always paces. Off by default.
+        (Linux: the queue discipline `fq`). `bbr` and `bbr3` always pace. Off by default.
     path_manager: Path manager: a name, or a table with a kind and parameters. Default:
         `"full_mesh"`.
     paths: Names of the paths that the connection may use; it opens over the first. By default it
@@ -276,9 +276,18 @@ class Connection:
     allow_join_initial_addr_port: bool | None = None
     congestion_control: (
         Literal[
-            "new_reno", "cubic", "cubic_linux", "lia", "olia", "balia", "wvegas", "lia_linux", "bbr"
+            "new_reno",
+            "cubic",
+            "cubic_linux",
+            "lia",
+            "olia",
+            "balia",
+            "wvegas",
+            "lia_linux",
+            "bbr",
+            "bbr3",
         ]
-        | dict[str, Literal["new_reno", "cubic", "cubic_linux", "bbr"]]
+        | dict[str, Literal["new_reno", "cubic", "cubic_linux", "bbr", "bbr3"]]
         | str
         | Callable[[policy.Start], policy.CongestionControl]
         | None

@@ -1,4 +1,4 @@
-//! Fifo-CoDel. RFC 8290, and sch_fq_codel.c of Linux where it is more precise.
+//! FlowQueue-CoDel. RFC 8290, and sch_fq_codel.c of Linux where it is more precise.
 //!
 //! Differences from Linux: sizes are those of IP packets, without a link-layer header. The limit is
 //! that of the link, and there is no limit of memory. ECN is always on.
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_sparse_flow_waits_for_one_packet_at_most() {
-        // FlowQueue 1 is always backlogged. Each packet of flow 2 finds an empty queue, so the flow is new,
+        // Flow 1 is always backlogged. Each packet of flow 2 finds an empty queue, so the flow is new,
         // and its packet is the next to leave.
         let (mut queue, mut slots) = (queue("infinite"), Slots::default());
         for number in 0..100 {
@@ -366,7 +366,7 @@ mod tests {
             queue.enqueue(ms(0), packet(number, 1, 1_500), &mut slots);
         }
         assert!(slots.dropped.is_empty());
-        // The packet of flow 2 enters. FlowQueue 1 has 150 kB, and loses its 50 oldest packets.
+        // The packet of flow 2 enters. Flow 1 has 150 kB, and loses its 50 oldest packets.
         queue.enqueue(ms(0), packet(10, 2, 1_500), &mut slots);
         let dropped: Vec<_> = slots.dropped.iter().map(|each| (each.slot, each.number)).collect();
         assert_eq!(dropped, (0..50).map(|number| (1, number)).collect::<Vec<_>>());

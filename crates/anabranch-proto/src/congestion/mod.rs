@@ -5,7 +5,9 @@
 //! window are adjustments of it ([`WindowAdjustment`]), which [`Composed`] joins with slow start.
 
 mod balia;
+mod bandwidth;
 mod bbr;
+mod bbr3;
 mod composed;
 mod coupled;
 mod cubic;
@@ -13,6 +15,7 @@ mod cubic_linux;
 mod hystart;
 mod lia;
 mod lia_linux;
+mod maximum;
 mod new_reno;
 mod olia;
 mod window;
@@ -20,6 +23,7 @@ mod wvegas;
 
 pub use balia::{Balia, BaliaConfig};
 pub use bbr::BbrConfig;
+pub use bbr3::Bbr3Config;
 pub use composed::{Composed, WindowAdjustment};
 pub use cubic::{Cubic, CubicConfig};
 pub use cubic_linux::CubicLinuxConfig;
@@ -54,6 +58,7 @@ parts! {
         WVegas(WVegasConfig),
         LiaLinux(LiaLinuxConfig),
         Bbr(BbrConfig),
+        Bbr3(Bbr3Config),
     }
 }
 
@@ -174,6 +179,27 @@ pub struct DeliveryRate {
     pub prior_delivered: u64,
     /// Whether the application limited the sender when the segment was sent.
     pub app_limited: bool,
+    /// Segments in flight after the acknowledged segment was sent.
+    pub in_flight: u64,
+    /// Segments that were deemed lost from its transmission until now.
+    pub lost: u64,
+}
+
+/// A segment that is deemed lost, for congestion controls that model the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSegment {
+    /// When the loss was detected.
+    pub now: Instant,
+    /// Number of the segment: those of successive segments are successive.
+    pub number: u64,
+    /// Segments delivered so far.
+    pub delivered: u64,
+    /// Segments in flight after it was sent.
+    pub in_flight: u64,
+    /// Segments that were deemed lost from its transmission until now, with itself.
+    pub lost: u64,
+    /// Whether the application limited the sender when it was sent.
+    pub app_limited: bool,
 }
 
 /// An event other than an acknowledgement that changes the window.
@@ -268,6 +294,9 @@ pub trait CongestionControl: Debug + Send {
     fn models_path(&self) -> bool {
         false
     }
+    /// An acknowledgement showed that a segment was lost. Follows the event of a recovery that begins,
+    /// and precedes the sample of the acknowledgement.
+    fn on_segment_lost(&mut self, _lost: &LostSegment) {}
     /// An acknowledgement arrived, in whatever phase of loss recovery.
     fn on_rate_sample(&mut self, _sample: &RateSample) {}
     /// The subflow sends after a time in which the application limited it and nothing was in flight.

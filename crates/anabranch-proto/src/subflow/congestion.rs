@@ -78,11 +78,21 @@ impl Congestion {
         }
     }
 
-    /// An acknowledgement is processed. Returns its deliveries if the control models the path.
-    pub(super) fn finish_ack(&mut self, now: Instant) -> Option<Deliveries> {
+    /// An acknowledgement showed that the segment `number`, whose transmission was number `order`, is
+    /// lost. So many are deemed lost so far.
+    pub(super) fn on_segment_lost(&mut self, now: Instant, order: u64, number: u64, lost: u64) {
+        let found = self.sampler_mut().and_then(|sampler| sampler.lost(now, order, number, lost));
+        if let Some(lost) = found {
+            self.control.on_segment_lost(&lost);
+        }
+    }
+
+    /// An acknowledgement is processed, and so many segments are deemed lost so far. Returns its
+    /// deliveries if the control models the path.
+    pub(super) fn finish_ack(&mut self, now: Instant, lost: u64) -> Option<Deliveries> {
         let Paced { pacer, sampler } = self.paced.as_deref_mut()?;
         let sampler = sampler.as_mut()?;
-        let (acked, rate) = sampler.finish(now);
+        let (acked, rate) = sampler.finish(now, lost);
         Some(Deliveries {
             acked,
             rate,

@@ -4,6 +4,7 @@ use anabranch_wire::Instant;
 
 use super::Subflow;
 use super::acknowledgement::AckSummary;
+use super::rate_sampler::Transmission;
 use crate::congestion::RateSample;
 use crate::view::SubflowView;
 
@@ -41,10 +42,14 @@ impl Subflow {
 
     #[cold]
     fn pace_segment(&mut self, now: Instant, bytes: u64) {
-        let nothing_before = self.board.has_only_a_new_record();
-        let order = self.board.last_order();
+        let transmission = Transmission {
+            order: self.board.last_order(),
+            nothing_outstanding: self.board.has_only_a_new_record(),
+            in_flight: self.board.segments_in_flight(),
+            lost: self.board.marked_lost(),
+        };
         if let Some(sampler) = self.congestion.sampler_mut() {
-            sampler.on_sent(now, order, nothing_before);
+            sampler.on_sent(now, transmission);
         }
         let largest = self.segments_at_a_time(&self.view());
         self.congestion.pace(now, bytes, self.rtt.srtt(), largest);
@@ -97,7 +102,11 @@ impl Subflow {
     /// Give the acknowledgement to a congestion control that models the path.
     #[cold]
     pub(super) fn model(&mut self, now: Instant, before: BeforeAck, tally: &AckSummary) {
-        let Some(deliveries) = self.congestion.finish_ack(now) else { return };
+        let lost = self.board.marked_lost();
+        for (number, record) in self.board.newly_lost(lost - before.marked_lost) {
+            self.congestion.on_segment_lost(now, record.order, number, lost);
+        }
+        let Some(deliveries) = self.congestion.finish_ack(now, lost) else { return };
         let min_rtt = self.rtt.min_rtt();
         let rate = deliveries.rate.filter(|rate| rate.interval >= min_rtt);
         let is_short = tally.delivered < u64::from(self.mss);
@@ -105,9 +114,9 @@ impl Subflow {
             now,
             rate,
             acked: deliveries.acked,
-            lost: self.board.marked_lost() - before.marked_lost,
+            lost: lost - before.marked_lost,
             delivered: deliveries.delivered,
-            lost_in_all: self.board.marked_lost(),
+            lost_in_all: lost,
             delivered_at: deliveries.delivered_at,
             prior_in_flight: before.in_flight,
             in_flight: self.board.segments_in_flight(),

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use anabranch_wire::Instant;
 
 use super::scoreboard::Delivered;
-use crate::congestion::DeliveryRate;
+use crate::congestion::{DeliveryRate, LostSegment};
 
 /// Counts delivered segments, and remembers the count at each transmission.
 #[derive(Debug)]
@@ -29,6 +29,19 @@ pub(super) struct RateSampler {
     current: Current,
 }
 
+/// A transmission of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transmission {
+    /// Number of the transmission.
+    pub(super) order: u64,
+    /// No data awaited an acknowledgement before it.
+    pub(super) nothing_outstanding: bool,
+    /// Segments in flight after it.
+    pub(super) in_flight: u64,
+    /// Segments deemed lost so far.
+    pub(super) lost: u64,
+}
+
 /// State of the sampler when a segment was sent.
 #[derive(Clone, Copy, Debug)]
 struct Snapshot {
@@ -36,6 +49,10 @@ struct Snapshot {
     delivered_at: Instant,
     first_sent_at: Instant,
     app_limited: bool,
+    /// Segments in flight after the transmission.
+    in_flight: u64,
+    /// Segments deemed lost before it.
+    lost: u64,
 }
 
 /// Sample of the acknowledgement being processed.
@@ -59,9 +76,9 @@ impl RateSampler {
         }
     }
 
-    /// The transmission number `order` is made. `nothing_outstanding`: no data awaited an
-    /// acknowledgement before it.
-    pub(super) fn on_sent(&mut self, now: Instant, order: u64, nothing_outstanding: bool) {
+    /// A transmission is made.
+    pub(super) fn on_sent(&mut self, now: Instant, transmission: Transmission) {
+        let Transmission { order, nothing_outstanding, in_flight, lost } = transmission;
         if nothing_outstanding {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -74,6 +91,8 @@ impl RateSampler {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.limited_until.is_some(),
+            in_flight,
+            lost,
         };
         // Segments without data have numbers as well.
         self.snapshots.resize((order - self.base) as usize, None);
@@ -111,9 +130,31 @@ impl RateSampler {
         }
     }
 
-    /// The acknowledgement is processed. Returns the segments that it delivered, and the delivery
-    /// rate that it shows.
-    pub(super) fn finish(&mut self, now: Instant) -> (u64, Option<DeliveryRate>) {
+    /// The transmission number `order` is deemed lost, after so many others. `None` if it had no
+    /// snapshot.
+    #[cold]
+    pub(super) fn lost(
+        &self,
+        now: Instant,
+        order: u64,
+        number: u64,
+        lost: u64,
+    ) -> Option<LostSegment> {
+        let place = usize::try_from(order.checked_sub(self.base)?).ok()?;
+        let snapshot = (*self.snapshots.get(place)?)?;
+        Some(LostSegment {
+            now,
+            number,
+            delivered: self.delivered,
+            in_flight: snapshot.in_flight,
+            lost: lost - snapshot.lost,
+            app_limited: snapshot.app_limited,
+        })
+    }
+
+    /// The acknowledgement is processed, after which so many segments are deemed lost. Returns the
+    /// segments that it delivered, and the delivery rate that it shows.
+    pub(super) fn finish(&mut self, now: Instant, lost: u64) -> (u64, Option<DeliveryRate>) {
         if self.limited_until.is_some_and(|end| self.delivered > end) {
             self.limited_until = None;
         }
@@ -130,6 +171,8 @@ impl RateSampler {
                 interval: sending.max(arriving),
                 prior_delivered: snapshot.delivered,
                 app_limited: snapshot.app_limited,
+                in_flight: snapshot.in_flight,
+                lost: lost - snapshot.lost,
             }
         });
         (acked, rate)
@@ -165,6 +208,10 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
+    fn sent(order: u64, nothing_outstanding: bool) -> Transmission {
+        Transmission { order, nothing_outstanding, in_flight: order + 1, lost: 0 }
+    }
+
     fn record(order: u64, sent_at: Instant) -> Delivered {
         Delivered { len: 1000, end: 1000 * (order + 1), sent_at, order, retransmitted: false }
     }
@@ -174,20 +221,20 @@ mod tests {
         // Ten segments are sent in 9 ms, and acknowledged in 18 ms.
         let mut sampler = RateSampler::new();
         for n in 0..10 {
-            sampler.on_sent(at(100 + n), n, n == 0);
+            sampler.on_sent(at(100 + n), sent(n, n == 0));
         }
         let mut last = None;
         for n in 0..10 {
             sampler.on_delivered(&record(n, at(100 + n)));
-            (_, last) = sampler.finish(at(200 + 2 * n));
+            (_, last) = sampler.finish(at(200 + 2 * n), 0);
         }
         let last = last.expect("a sample");
         // The last one was sent before anything was delivered.
         assert_eq!((last.segments, last.interval), (10, Duration::from_millis(118)));
         assert_eq!((last.prior_delivered, last.app_limited), (0, false));
-        sampler.on_sent(at(218), 10, true);
+        sampler.on_sent(at(218), sent(10, true));
         sampler.on_delivered(&record(10, at(218)));
-        let (acked, rate) = sampler.finish(at(318));
+        let (acked, rate) = sampler.finish(at(318), 0);
         let rate = rate.expect("a sample");
         assert_eq!((acked, rate.segments, rate.interval), (1, 1, Duration::from_millis(100)));
         assert_eq!((sampler.delivered(), sampler.snapshots.len()), (11, 0));
@@ -196,30 +243,30 @@ mod tests {
     #[test]
     fn samples_are_limited_by_the_application_until_the_gap_is_delivered() {
         let mut sampler = RateSampler::new();
-        sampler.on_sent(at(0), 0, true);
+        sampler.on_sent(at(0), sent(0, true));
         sampler.on_application_limited(1);
-        sampler.on_sent(at(5), 1, false);
+        sampler.on_sent(at(5), sent(1, false));
         sampler.on_delivered(&record(0, at(0)));
-        assert_eq!(sampler.finish(at(100)).1.map(|rate| rate.app_limited), Some(false));
+        assert_eq!(sampler.finish(at(100), 0).1.map(|rate| rate.app_limited), Some(false));
         assert!(sampler.is_application_limited());
         sampler.on_delivered(&record(1, at(5)));
-        assert_eq!(sampler.finish(at(105)).1.map(|rate| rate.app_limited), Some(true));
+        assert_eq!(sampler.finish(at(105), 0).1.map(|rate| rate.app_limited), Some(true));
         assert!(!sampler.is_application_limited());
     }
 
     #[test]
     fn only_the_last_transmission_of_a_segment_gives_a_sample() {
         let mut sampler = RateSampler::new();
-        sampler.on_sent(at(0), 0, true);
-        sampler.on_sent(at(1), 1, false);
+        sampler.on_sent(at(0), sent(0, true));
+        sampler.on_sent(at(1), sent(1, false));
         sampler.on_replaced(0);
-        sampler.on_sent(at(50), 2, false);
+        sampler.on_sent(at(50), sent(2, false));
         let resent = Delivered { order: 2, sent_at: at(50), ..record(0, at(0)) };
         sampler.on_delivered(&resent);
-        let (_, rate) = sampler.finish(at(150));
+        let (_, rate) = sampler.finish(at(150), 0);
         assert_eq!(rate.map(|rate| rate.interval), Some(Duration::from_millis(150)));
         sampler.on_delivered(&record(1, at(1)));
-        let (acked, _) = sampler.finish(at(151));
+        let (acked, _) = sampler.finish(at(151), 0);
         assert_eq!((acked, sampler.snapshots.len()), (1, 0));
     }
 }

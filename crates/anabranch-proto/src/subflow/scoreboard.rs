@@ -317,6 +317,12 @@ impl Scoreboard {
         self.lost.push_back(number);
     }
 
+    /// The `count` records that were marked as lost last, and their numbers.
+    pub(crate) fn newly_lost(&self, count: u64) -> impl Iterator<Item = (u64, &Sent)> {
+        let before = self.lost.len().saturating_sub(count as usize);
+        self.lost.range(before..).filter_map(|&number| Some((number, self.get(number)?)))
+    }
+
     /// After a timeout, mark everything as lost that is not SACKed, oldest first. RFC 6298 §5.4,
     /// RFC 6675 §5.1.
     pub(crate) fn mark_all_lost(&mut self) {

@@ -194,7 +194,7 @@ mod tests {
             ),
             (
                 "{ wlan = \"cubic\", lte = \"lia\" }",
-                ".lte: unknown uncoupled congestion control \"lia\" (valid: new_reno, cubic, cubic_linux, bbr)",
+                ".lte: unknown uncoupled congestion control \"lia\" (valid: new_reno, cubic, cubic_linux, bbr, bbr3)",
             ),
         ];
         for (value, problem) in problems {

@@ -149,7 +149,7 @@ pub struct Connection {
     pub mtu_probing: MtuProbing,
     /// Whether the hosts send segments at a rate that follows from the congestion window and the
     /// round-trip time, in bursts of at least two, rather than as acknowledgements arrive (Linux: the
-    /// queue discipline `fq`). `bbr` always paces. Off by default.
+    /// queue discipline `fq`). `bbr` and `bbr3` always pace. Off by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pacing: bool,
     /// Whether the hosts use selective acknowledgements (SACK, RFC 2018). On by default.

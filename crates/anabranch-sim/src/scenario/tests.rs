@@ -427,11 +427,11 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"new_reno\"", "\"reno\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas, lia_linux, bbr)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas, lia_linux, bbr, bbr3)"#
     );
     assert_eq!(
         error("\"new_reno\"", "\"vegas\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas"; did you mean "wvegas"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas, lia_linux, bbr)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas"; did you mean "wvegas"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas, lia_linux, bbr, bbr3)"#
     );
     assert_eq!(
         error("\"initial_only\"", "\"fullmesh\""),

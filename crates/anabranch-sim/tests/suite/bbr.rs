@@ -92,3 +92,64 @@ fn pacing_halves_the_queue_of_slow_start_and_is_a_state() {
     assert!(2 * paced < unpaced, "{paced} and {unpaced} packets");
     assert_eq!((waits, waits_unpaced), (true, false));
 }
+
+#[test]
+fn version_3_fills_a_path_as_version_1_does_and_keeps_its_queue_short() {
+    for (rate, delay_ms, limit) in
+        [("10Mbit/s", 20, 400), ("50Mbit/s", 5, 200), ("2Mbit/s", 100, 100)]
+    {
+        let deep = path("deep", rate, &format!("{delay_ms}ms"), limit, "");
+        let [three, one] = ["bbr3", "bbr"].map(|control| run(&scenario(&deep, &tcp(control)), 1));
+        let share = common::goodput(&three) / common::goodput(&one);
+        assert!(share > 0.98, "{rate}: {share:.3}");
+        let (three, one) = (round_trip(&three), round_trip(&one));
+        assert!(three < 1.05 * one, "{rate}: {three:.1} and {one:.1} ms");
+    }
+}
+
+#[test]
+fn version_3_gives_way_to_losses_above_two_per_cent() {
+    let goodputs = |control: &str, loss: &str| {
+        let lossy = path("lossy", "20Mbit/s", "20ms", 70, &format!("loss = \"{loss}\""));
+        common::goodput(&run(&scenario(&lossy, &tcp(control)), 1))
+    };
+    let tolerated = goodputs("bbr3", "1%");
+    assert!(tolerated > 13e6, "{tolerated:.0} bit/s");
+    let (three, one) = (goodputs("bbr3", "6%"), goodputs("bbr", "6%"));
+    assert!(three < 0.7 * one, "{three:.0} and {one:.0} bit/s");
+}
+
+#[test]
+fn version_3_loses_less_in_a_shallow_queue_than_version_1() {
+    let shallow = path("shallow", "20Mbit/s", "20ms", 15, "");
+    let lost = |control: &str| {
+        let outcome = run(&scenario(&shallow, &tcp(control)), 1);
+        let lost: u64 = column(&outcome, "subflows", "segments_retransmitted").iter().sum();
+        (lost, common::goodput(&outcome))
+    };
+    let ((three, goodput), (one, _)) = (lost("bbr3"), lost("bbr"));
+    assert!(2 * three < one, "{three} and {one} retransmissions");
+    assert!(goodput > 17e6, "{goodput:.0} bit/s");
+}
+
+#[test]
+fn version_3_finds_ten_times_the_bandwidth_and_a_tenth_of_it() {
+    // draft-ietf-ccwg-bbr, appendix: "Increasing Bandwidth 10x", "Decreasing Bandwidth 10x".
+    let changes = "[[path.change]]\nat = \"8s\"\nrate = \"50Mbit/s\"\n\
+                   [[path.change]]\nat = \"16s\"\nrate = \"5Mbit/s\"\n";
+    let link = path("link", "5Mbit/s", "20ms", 100, changes);
+    let toml = scenario(&link, &tcp("bbr3")).replace("\"12s\"", "\"26s\"");
+    let outcome = run(&toml, 1);
+    let received = column(&outcome, "subflow_samples", "bytes_received");
+    let times = column(&outcome, "subflow_samples", "time_ns");
+    let mbps = |from: u64, to: u64| {
+        let at = |second: u64| {
+            let index = times.iter().position(|&time| time >= second * 1_000_000_000);
+            received[index.expect("a sample")]
+        };
+        (at(to) - at(from)) as f64 * 8e-6 / (to - from) as f64
+    };
+    assert!(mbps(4, 8) > 4.4, "{:.1}", mbps(4, 8));
+    assert!(mbps(13, 16) > 40.0, "{:.1}", mbps(13, 16));
+    assert!(mbps(20, 25) > 4.2, "{:.1}", mbps(20, 25));
+}

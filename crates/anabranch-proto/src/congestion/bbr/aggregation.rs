@@ -3,8 +3,8 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::Bandwidth;
 use crate::congestion::RateSample;
+use crate::congestion::bandwidth::Bandwidth;
 
 /// Round trips of each half of the window for which an excess counts.
 const ROUNDS: u32 = 5;

@@ -4,19 +4,19 @@
 //! The arithmetic is Linux's: whole segments, microseconds, gains in 256ths.
 
 mod aggregation;
-mod maximum;
 mod policer;
 
 use anabranch_config::part_without_parameters;
 use anabranch_wire::{Duration, Instant};
 
+use super::bandwidth::Bandwidth;
+use super::maximum::WindowedMaximum;
 use super::{
     AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, ExternalReduction,
     RateSample, SlowStartExit, Start,
 };
 use crate::view::{Phase, SubflowView};
 use aggregation::Aggregation;
-use maximum::WindowedMaximum;
 use policer::{Policer, RateUse};
 
 /// Gains are multiples of 1/256.
@@ -46,8 +46,6 @@ const FEWEST_SEGMENTS: u64 = 4;
 const INITIAL_WINDOW: u64 = 10;
 /// The pipe is full when the bandwidth has not grown by a quarter in so many round trips.
 const FULL_ROUNDS: u8 = 3;
-/// Segments leave at this percentage of the bandwidth, which keeps the queue from growing.
-const PACED_PERCENT: u64 = 99;
 /// Below this rate, in bytes a second, segments leave one by one.
 const SLOW: u64 = 1_200_000 / 8;
 /// Most bytes in a burst (`GSO_LEGACY_MAX_SIZE` - 1 - `MAX_TCP_HEADER`).
@@ -72,35 +70,6 @@ impl BuildCongestionControl for BbrConfig {
 
     fn build(&self, start: &Start, _hystart: bool) -> Box<dyn CongestionControl> {
         Box::new(Bbr::new(start))
-    }
-}
-
-/// A rate in segments per microsecond, times 2^24.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Bandwidth(u64);
-
-impl Bandwidth {
-    const SCALE: u32 = 24;
-
-    fn of(segments: u64, interval: Duration) -> Bandwidth {
-        Bandwidth((segments << Bandwidth::SCALE) / interval.as_micros().max(1))
-    }
-
-    /// Segments in an interval, times 2^24.
-    fn scaled_segments(self, interval: Duration) -> u128 {
-        u128::from(self.0) * u128::from(interval.as_micros())
-    }
-
-    /// Whole segments in an interval.
-    fn segments(self, interval: Duration) -> u64 {
-        (self.scaled_segments(interval) >> Bandwidth::SCALE) as u64
-    }
-
-    /// Bytes a second with segments of so many bytes. Linux: `bbr_rate_bytes_per_sec`.
-    fn bytes_a_second(self, segment: u32) -> u64 {
-        let each_microsecond = u128::from(self.0) * u128::from(segment);
-        ((each_microsecond * u128::from(1_000_000 / 100 * PACED_PERCENT)) >> Bandwidth::SCALE)
-            as u64
     }
 }
 

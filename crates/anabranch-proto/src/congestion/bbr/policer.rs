@@ -2,8 +2,9 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{Bandwidth, GAIN_UNIT};
+use super::GAIN_UNIT;
 use crate::congestion::RateSample;
+use crate::congestion::bandwidth::Bandwidth;
 
 /// Fewest round trips of an interval.
 const FEWEST_ROUNDS: u32 = 4;

@@ -28,6 +28,8 @@ impl Pipe {
             interval: Duration::from_millis(interval),
             prior_delivered,
             app_limited: false,
+            in_flight: 0,
+            lost: 0,
         };
         RateSample {
             now: at(self.now),
