@@ -1,0 +1,335 @@
+"""Cardwell et al., ACM Queue 2016: BBR over bufferbloated and lossy paths, and next to others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, each, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.measures import by_seed, in_words, median, part_of, per_seed, ratio
+from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import access, flow, network_path
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.results.claims import Measure
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Connection
+
+BBR, BBR3, CUBIC, LIA = "BBR", "BBR version 3", "CUBIC", "LIA"
+STYLES = {
+    BBR: Style(GREEN, "-", "o"),
+    BBR3: Style(BLUE, (0, (4, 1.5)), "s"),
+    CUBIC: Style(RED, (0, (2, 1)), "D"),
+}
+_CONTROL = {BBR: "bbr", BBR3: "bbr3", CUBIC: "cubic_linux", LIA: "lia"}
+
+LOSS, BUFFER, FAIR, NEXT, MULTIPATH = "loss", "buffer", "five flows", "next to CUBIC", "multipath"
+
+LOSSES_PERCENT = (0.001, 0.1, 1.0, 5.0, 15.0)
+BUFFERS_KB = (50, 100, 200, 400)
+"""The smallest one holds the smallest windows of eight BBR flows."""
+_STEADY = "400s"
+"""Duration with large buffers: 400 kB last 25 s, and the queue of the start drains slowly."""
+BDPS = (1, 2, 4, 8)
+"""Queues of the bottleneck that BBR shares with CUBIC, in bandwidth-delay products."""
+_PAYLOAD = 1448 / 1500
+
+at = Factors("experiment", "curve", size=0.0)
+
+
+def _flow(curve: str, path: str = "link", **others: Any) -> Connection:
+    host = {"kind": "linux", "buffers": "socket"}
+    control = _CONTROL[curve]
+    return flow((path,), host=host, congestion_control=control, buffers="32MB", **others)
+
+
+def _alone(tier: Tier, curve: str, size: float) -> Cell:
+    more = {"loss": f"{size}%"}
+    path = network_path("link", "100Mbit/s", "50ms", "830packets", **more)
+    return _cell(tier, [path], [_flow(curve)], LOSS, curve, size)
+
+
+def _eight(tier: Tier, curve: str, size: int) -> Cell:
+    path = network_path("link", "128kbit/s", "20ms", f"{size}kB")
+    flows = [_flow(curve, name=f"flow{number}", start=f"{number}s") for number in range(8)]
+    steady = {"duration": _STEADY, "warm_up": "10s", "keep_samples": True}
+    return _cell(tier, [path], flows, BUFFER, curve, size, **steady)
+
+
+def _five(tier: Tier, curve: str) -> Cell:
+    path = network_path("link", "100Mbit/s", "5ms", "830packets")
+    flows = [_flow(curve, name=f"flow{number}", start=f"{number}s") for number in range(5)]
+    return _cell(tier, [path], flows, FAIR, curve)
+
+
+def _next_to_cubic(tier: Tier, curve: str, size: int) -> Cell:
+    path = network_path("link", "10Mbit/s", "20ms", f"{40 * size}ms")
+    return _cell(tier, [path], [_flow(curve), _flow(CUBIC, name="other")], NEXT, curve, size)
+
+
+def _multipath(tier: Tier, curve: str) -> Cell:
+    """Two subflows and a TCP flow over one bottleneck, with the same congestion control."""
+    core = network_path("core", "20Mbit/s", "15ms", "40ms")
+    control = _CONTROL[curve]
+    main = flow(("one", "two"), control=control)
+    tcp = flow(("alone",), name="other", congestion_control="new_reno" if curve == LIA else control)
+    paths = [core, *(access(name, "core", "5ms") for name in ("one", "two", "alone"))]
+    return _cell(tier, paths, [main, tcp], MULTIPATH, curve)
+
+
+def _cell(
+    tier: Tier,
+    paths: Sequence[Any],
+    connections: Sequence[Connection],
+    experiment: str,
+    curve: str,
+    size: float = 0,
+    **others: Any,
+) -> Cell:
+    words = (experiment, curve, f"{size:g}")
+    factors = at(experiment, curve, size=float(size))
+    return tier.cell(factors, paths, connections, words=words, sample_interval="100ms", **others)
+
+
+cells = joined(
+    grid(_alone, curve=STYLES, size=LOSSES_PERCENT),
+    grid(_eight, curve=STYLES, size=BUFFERS_KB),
+    grid(_five, curve=(BBR, BBR3)),
+    grid(_next_to_cubic, curve=(BBR, BBR3), size=BDPS),
+    grid(_multipath, curve=(*STYLES, LIA)),
+)
+
+
+def _of_possible(curve: str, percent: float) -> Measure:
+    """Goodput over what the link can carry with these losses."""
+    possible = 100 * _PAYLOAD * (1 - percent / 100)
+    return median(GOODPUT.values(at(LOSS, curve, size=percent)), 1 / possible)
+
+
+@by_seed
+def rtt_ms(results: Results, curve: str, size: float) -> Sample:
+    """The median of the smoothed round-trip times of all flows in the second half of a run."""
+    rows = results.rows("samples", **at(BUFFER, curve, size=float(size)))
+    late = rows.filter((pl.col("time_ns") > pl.col("time_ns").max() / 2) & (pl.col("srtt_ns") > 0))
+    return per_seed(late, pl.col("srtt_ns").median() / 1e6, f"no round-trip times of {curve}")
+
+
+@by_seed
+def smallest_share(results: Results, curve: str) -> Sample:
+    """The goodput of the slowest flow over an equal share."""
+    rows = results.rows("runs", **at(FAIR, curve))
+    part = pl.col("goodput_mbps").min() / pl.col("goodput_mbps").mean()
+    return per_seed(rows, part, f"no flows with {curve}")
+
+
+def share(curve: str, experiment: str, size: float = 0.0) -> Measure:
+    """The part of the bottleneck that the first connection gets."""
+    cell = at(experiment, curve, size=float(size))
+    first, other = (GOODPUT.values(cell, connection=name) for name in ("main", "other"))
+    return median(part_of(first, other))
+
+
+_PAPER = "ACM Queue 2016"
+_claim = partial(claim, needs=None)
+
+CLAIMS = (
+    _claim(
+        "Q16.a-cubic-tenth",
+        "With 0.1 % of random losses, CUBIC has a tenth of its goodput.",
+        f"{_PAPER}, figure 8: 'decreases by 10 times at 0.1 % loss'",
+        Quantity(
+            "goodput of CUBIC with 0.1 % / with 0.001 % of losses",
+            GOODPUT.ratio(at(LOSS, CUBIC, size=0.1), at(LOSS, CUBIC, size=0.001)),
+        ),
+    ),
+    _claim(
+        "Q16.b-cubic-stalls",
+        "With 1 % of random losses and more, CUBIC stalls.",
+        f"{_PAPER}, figure 8; threshold: this project",
+        for_each(
+            "goodput of CUBIC / possible, {} % of losses",
+            (1.0, 5.0, 15.0),
+            lambda percent: _of_possible(CUBIC, float(percent)),
+            "goodput of CUBIC / possible, 1 to 15 % of losses",
+        ),
+    ),
+    _claim(
+        "Q16.c-bbr-maximum",
+        "Up to 5 % of random losses, BBR has the largest possible goodput.",
+        f"{_PAPER}, figure 8; threshold: this project",
+        for_each(
+            "goodput of BBR / possible, {} % of losses",
+            LOSSES_PERCENT[:4],
+            lambda percent: _of_possible(BBR, float(percent)),
+            "goodput of BBR / possible, up to 5 % of losses",
+        ),
+    ),
+    _claim(
+        "Q16.d-bbr-close",
+        "With 15 % of random losses, BBR comes close to the largest possible goodput.",
+        f"{_PAPER}, figure 8; threshold: this project",
+        Quantity("goodput of BBR / possible, 15 % of losses", _of_possible(BBR, 15.0)),
+    ),
+    _claim(
+        "Q16.e-bbr-short-queue",
+        "The round-trip time of BBR does not depend on the size of the buffer.",
+        f"{_PAPER}, figure 10; sizes, threshold: this project",
+        Quantity(
+            f"median RTT of BBR with {BUFFERS_KB[-1]} / with {BUFFERS_KB[0]} kB",
+            ratio(rtt_ms(BBR, BUFFERS_KB[-1]), rtt_ms(BBR, BUFFERS_KB[0])),
+        ),
+    ),
+    _claim(
+        "Q16.f-cubic-fills",
+        "CUBIC fills the buffer, so its round-trip time grows with the buffer's size.",
+        f"{_PAPER}, figure 10: 'linearly'; sizes: this project",
+        each(
+            "median RTT of CUBIC over that with half of the buffer",
+            {
+                f"median RTT of CUBIC with {2 * size} / with {size} kB": ratio(
+                    rtt_ms(CUBIC, 2 * size), rtt_ms(CUBIC, size)
+                )
+                for size in BUFFERS_KB[:-1]
+            },
+        ),
+    ),
+    _claim(
+        "Q16.g-bbr-fair",
+        "Five BBR flows converge to equal shares.",
+        f"{_PAPER}, figure 6; threshold: this project",
+        Quantity("goodput of the slowest of five flows / equal share", median(smallest_share(BBR))),
+    ),
+    _claim(
+        "Q16.h-large-buffers",
+        "With a queue of several bandwidth-delay products, CUBIC gets more than its fair share "
+        "next to BBR.",
+        f"{_PAPER}, on competition with loss-based control; 8 products: this project",
+        Quantity(f"share of BBR, queue of {BDPS[-1]} products", share(BBR, NEXT, BDPS[-1])),
+    ),
+    _claim(
+        "Q16.i-subflows",
+        "Two subflows with BBR get about two thirds of a bottleneck next to a TCP flow with BBR, "
+        "as nothing couples them.",
+        "this project: each subflow counts as a flow",
+        Quantity("share of two subflows with BBR", share(BBR, MULTIPATH)),
+    ),
+    _claim(
+        "Q16.j-subflows-3",
+        "So do two subflows with version 3.",
+        "this project: each subflow counts as a flow",
+        Quantity("share of two subflows with BBR version 3", share(BBR3, MULTIPATH)),
+        bounds="Q16.i-subflows",
+    ),
+)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Shares next to other flows."""
+    next_to = "; ".join(
+        f"queue of {size} products: {_shares(results, (BBR, BBR3), NEXT, size)}" for size in BDPS
+    )
+    buffers = "; ".join(f"{size} kB: {_rtts(results, size)}" for size in BUFFERS_KB)
+    return [
+        f"Median round-trip times in s of eight flows, {buffers}.",
+        f"Share next to one CUBIC flow, {next_to}.",
+        "Share of two subflows over one bottleneck, next to a TCP flow with the same congestion "
+        f"control (LIA: next to NewReno): {_shares(results, (*STYLES, LIA), MULTIPATH)}.",
+        "At 128 kbit/s, a segment lasts 94 ms. Eight flows with four segments in flight, which is "
+        "BBR's smallest window, have a queue of three seconds.",
+        "Version 3 fills these buffers: its estimate of the round-trip time contains the queue of the "
+        "start, and probing it leaves half of the estimated product in flight instead of four segments.",
+        "The source states no buffer for figure 8. Here the queue is one bandwidth-delay product.",
+    ]
+
+
+def _rtts(results: Results, size: int) -> str:
+    return in_words(results, STYLES, lambda curve: median(rtt_ms(curve, size), 1e-3))
+
+
+def _shares(results: Results, curves: Sequence[str], experiment: str, size: float = 0.0) -> str:
+    return in_words(results, curves, lambda curve: share(curve, experiment, size))
+
+
+ENTRY = Entry(
+    title="BBR over bufferbloated and lossy paths, and next to other flows (ACM Queue 2016)",
+    question="How do losses and large buffers affect BBR and CUBIC? What do flows and subflows "
+    "with BBR leave to others?",
+    references=cited(_PAPER, "draft-ietf-ccwg-bbr"),
+    parameters=parameters("""
+        losses | one flow over 100 Mbit/s, RTT 100 ms | figure 8
+        queue with losses | <path.link.limit in loss_*> (one bandwidth-delay product)
+        buffers | eight flows over 128 kbit/s, RTT 40 ms | figure 10
+        sizes of the buffer | 50, 100, 200, 400 kB
+        equal shares | five flows over 100 Mbit/s, RTT 10 ms, one after the other | figure 6
+        next to CUBIC | two flows over 10 Mbit/s, RTT 40 ms; queue of 1, 2, 4, 8 products
+        subflows | two subflows and a TCP flow over 20 Mbit/s, RTT 40 ms; queue of one product
+        buffers of hosts | 32 MB, on the platform linux; subflows: those of the engine
+    """),
+    quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=20),
+    full=Tier("full", seeds=20, measured_s=100, warm_up_s=20),
+    cells=cells,
+    claims=CLAIMS,
+    headline="Q16.c-bbr-maximum",
+    panels=(
+        Panel(
+            "Random losses",
+            "Goodput over the largest possible one.",
+            panels.points(
+                LOSSES_PERCENT,
+                lambda curve, percent: _of_possible(curve, percent),
+                STYLES,
+                "loss rate (%)",
+                "goodput / possible",
+                ticks=LOSSES_PERCENT,
+                lines={1: ""},
+            ),
+        ),
+        Panel(
+            "Large buffers",
+            "Eight flows over 128 kbit/s.",
+            panels.points(
+                BUFFERS_KB,
+                lambda curve, size: median(rtt_ms(curve, size), 1e-3),
+                STYLES,
+                "buffer (kB)",
+                "median round-trip time (s)",
+                ticks=BUFFERS_KB,
+            ),
+        ),
+        Panel(
+            "Next to CUBIC",
+            "Share of one flow next to a CUBIC flow.",
+            panels.points(
+                BDPS,
+                lambda curve, size: share(curve, NEXT, size),
+                {curve: STYLES[curve] for curve in (BBR, BBR3)},
+                "queue (bandwidth-delay products)",
+                "share",
+                ticks=BDPS,
+                lines={0.5: "equal"},
+                top=1,
+            ),
+        ),
+        Panel(
+            "Two subflows next to one TCP flow",
+            "Over one bottleneck, with the same congestion control.",
+            panels.bars(
+                ("two subflows",),
+                lambda curve, _: share(curve, MULTIPATH),
+                {**STYLES, LIA: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "^")},
+                "share",
+                lines={0.5: "equal", 2 / 3: "as two flows"},
+                top=1,
+            ),
+        ),
+    ),
+    overview=Overview("experiment; size; curve: congestion control", "link", (GOODPUT,)),
+    notes=notes,
+)
