@@ -16,6 +16,7 @@ from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import access, flow, network_path
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -243,8 +244,9 @@ def notes(results: Results) -> Sequence[str]:
         f"control (LIA: next to NewReno): {_shares(results, (*STYLES, LIA), MULTIPATH)}.",
         "At 128 kbit/s, a segment lasts 94 ms. Eight flows with four segments in flight, which is "
         "BBR's smallest window, have a queue of three seconds.",
-        "Version 3 fills these buffers: its estimate of the round-trip time contains the queue of the "
-        "start, and probing it leaves half of the estimated product in flight instead of four segments.",
+        "Version 3 fills these buffers: its estimate of the round-trip time contains the queue of "
+        "the start, and probing it leaves half of the estimated product in flight instead of four "
+        "segments.",
         "The source states no buffer for figure 8. Here the queue is one bandwidth-delay product.",
     ]
 
@@ -275,6 +277,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=20),
     cells=cells,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     headline="Q16.c-bbr-maximum",
     panels=(
