@@ -1,6 +1,6 @@
-"""Check the wheels in dist, install this machine's wheel in a bare environment, and run it.
+"""Check wheels, install this machine's wheel in a bare environment, and run it.
 
-    python tools/check/wheel.py
+    python tools/check/wheel.py WHEEL...
 
 Every wheel must contain all files of the package, the licences, and a module for its processor. The
 script installs the wheel for this machine, from wheels only and without a compiler on the path. The
@@ -21,7 +21,6 @@ from pathlib import Path
 from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parents[2]
-DIST = ROOT / "dist"
 UV = Path(sys.executable).parent / "uv"
 ENTRY = "nsdi12-fig7"
 MODULE = "anabranch/_core.abi3.so"
@@ -30,12 +29,13 @@ PROCESSORS = {"x86_64": 62, "aarch64": 183}
 
 
 def main() -> None:
-    wheels = sorted(DIST.glob("*.whl"))
+    wheels = [Path(each).resolve() for each in sys.argv[1:]]
     for wheel in wheels:
         check_contents(wheel)
-    ours = [each for each in wheels if each.match(f"*-manylinux*_{platform.machine()}.whl")]
+    glibc = re.compile(rf"-(many)?linux.*_{platform.machine()}")
+    ours = [each for each in wheels if glibc.search(each.stem)]
     if not ours:
-        sys.exit(f"dist contains no manylinux wheel for this machine ({platform.machine()})")
+        sys.exit(f"there is no wheel with glibc for this machine ({platform.machine()})")
     with tempfile.TemporaryDirectory(prefix="anabranch-wheel-") as folder:
         use(ours[0], Path(folder))
 

@@ -33,10 +33,17 @@ export interface Listener {
   failed: (message: string) => void;
 }
 
-/** Time in ms that the worker spends on a frame at most. */
-const BUDGET = { playing: 14, jumping: 75 };
-/** Interval in ms between frames with tables. */
-const FULL_EVERY = 200;
+/** How often the page is drawn: the time in ms that the worker spends on a frame at most, and the interval in ms between frames with tables. */
+interface Pace {
+  budget: number;
+  fullEvery: number;
+}
+
+const PLAYING: Pace = { budget: 14, fullEvery: 200 };
+/** At full speed. Frames and tables take time from the engine where both share a core. */
+const JUMPING: Pace = { budget: 100, fullEvery: 500 };
+/** One frame, with tables. */
+const STILL: Pace = { budget: 0, fullEvery: 0 };
 
 export class Player {
   sessions: Shown[] = [];
@@ -80,7 +87,7 @@ export class Player {
       this.sessions = shown;
       this.goal = null;
       this.listener.opened();
-      await this.show(0);
+      await this.show(STILL);
     });
   }
 
@@ -93,7 +100,7 @@ export class Player {
   pause(): void {
     this.isPlaying = false;
     this.goal = null;
-    void this.attempt(() => this.show(0));
+    void this.attempt(() => this.show(STILL));
   }
 
   /** Go to a time, forward or back. To go back, the sessions run again from the start. */
@@ -133,7 +140,7 @@ export class Player {
       const opened = await this.engine.ask("set", { session, settings });
       for (const [index, each] of this.sessions.entries()) refresh(each, opened[index]);
       this.listener.opened();
-      await this.show(0);
+      await this.show(STILL);
       if (to > 0 && !this.isPlaying) this.goal = to;
     });
   }
@@ -148,22 +155,22 @@ export class Player {
     const atFull = !Number.isFinite(this.speed);
     const target = this.goal ?? (atFull ? null : this.now + elapsed * 1e6 * this.speed);
     if (isJump || atFull) await this.attempt(() => this.showAhead(target), true);
-    else await this.attempt(() => this.show(BUDGET.playing, target));
+    else await this.attempt(() => this.show(PLAYING, target));
     if (this.goal !== null && this.now >= Math.min(this.goal, this.end)) {
       this.goal = null;
-      await this.attempt(() => this.show(0));
+      await this.attempt(() => this.show(STILL));
     }
     if (this.isPlaying && this.isOver) this.pause();
   }
 
-  private async show(budget: number, until: number | null = this.now): Promise<void> {
-    this.take(await this.advance(budget, until));
+  private async show(pace: Pace, until: number | null = this.now): Promise<void> {
+    this.take(await this.advance(pace, until));
   }
 
   /** Show frames, and let the worker go on meanwhile. */
   private async showAhead(until: number | null): Promise<void> {
-    const frames = await (this.takeAhead() ?? this.advance(BUDGET.jumping, until));
-    this.ahead = this.advance(BUDGET.jumping, until);
+    const frames = await (this.takeAhead() ?? this.advance(JUMPING, until));
+    this.ahead = this.advance(JUMPING, until);
     this.ahead.catch(() => undefined); // whoever takes it gets the error
     this.take(frames);
   }
@@ -174,8 +181,8 @@ export class Player {
     return ahead;
   }
 
-  private advance(budget: number, until: number | null): Promise<Frame[]> {
-    const full = budget === 0 || performance.now() - this.lastFull > FULL_EVERY;
+  private advance({ budget, fullEvery }: Pace, until: number | null): Promise<Frame[]> {
+    const full = performance.now() - this.lastFull >= fullEvery;
     if (full) this.lastFull = performance.now();
     return this.engine.ask("advance", { until, budget, full });
   }
