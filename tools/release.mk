@@ -46,6 +46,6 @@ wheels: $(PACKAGING)/bin/maturin ## build sdist, wheels and checksums in dist/; 
 wheels-smoke: $(PACKAGING)/bin/maturin $(VENV)/.installed ## test the wheel that make install built, and the sdist
 	$(PACKAGING)/bin/python tools/check/wheel.py $(WHEEL)/*.whl
 	rm -rf target/sdist
-	$(PACKAGING)/bin/maturin sdist --quiet --out target/sdist
+	$(PACKAGING)/bin/maturin sdist --out target/sdist
 	tar xzf target/sdist/*.tar.gz -C target/sdist --strip-components=1
 	MAKEFLAGS= cargo check --quiet --package anabranch-py --manifest-path target/sdist/Cargo.toml --target-dir target/plain

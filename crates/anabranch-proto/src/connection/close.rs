@@ -128,6 +128,25 @@ impl Connection {
         self.keys_to_repeat().is_some() && totals.acks_sent == 0 && totals.segments_sent == 0
     }
 
+    /// If the peer has closed the subflow in `slot` before the end of the stream, close it as well. No
+    /// DATA_FIN can arrive on it, and the connection must not wait for one on a subflow that only this
+    /// host keeps open. Linux: `__mptcp_close_subflow`.
+    #[inline]
+    pub(super) fn close_with_peer(&mut self, slot: Slot) {
+        if self.subflows[slot].subflow.state() == State::CloseWait {
+            self.close_with_peer_early(slot);
+        }
+    }
+
+    #[cold]
+    fn close_with_peer_early(&mut self, slot: Slot) {
+        let lacks_mapping = self.subflows[slot].mappings.lacks_mapping();
+        let is_early = self.session.is_mptcp() && !self.recv.queue.is_complete();
+        if is_early && self.session.is_open() && !lacks_mapping {
+            self.subflows.edit(slot).subflow.finish(false);
+        }
+    }
+
     /// Reinject the data of the subflow in `slot` that the peer has not acknowledged on it.
     pub(super) fn reinject_outstanding(&mut self, slot: Slot) {
         if !self.session.is_mptcp() {

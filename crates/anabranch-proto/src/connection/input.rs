@@ -142,6 +142,7 @@ impl Connection {
         }
         if self.session.is_mptcp() {
             self.check_optionless_end(slot);
+            self.close_with_peer(slot);
         }
         if self.subflows[slot].subflow.receiver().ack_is_due() {
             self.offer_buffer(slot);

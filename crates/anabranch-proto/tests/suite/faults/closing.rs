@@ -3,7 +3,7 @@
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::{ConnectionError, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, MpFastclose, WideOrNarrow};
-use anabranch_wire::{Flags, Segment, SeqNumber, SocketAddress};
+use anabranch_wire::{Flags, Payload, Segment, SeqNumber, SocketAddress};
 
 use super::support::{
     Draws, assert_closed_and_forgotten, assert_forgotten, assert_takes_no_join, at_server, both,
@@ -257,6 +257,35 @@ fn a_fin_without_a_data_fin_is_not_the_end_of_the_stream() {
     let failed = error_of(&pair.client_events).is_some();
     assert!(whole || failed, "{} bytes, {:?}", pair.received[1], pair.client_events);
     assert!(pair.segments(is_rst) < 1_000);
+}
+
+#[test]
+fn a_peer_that_ends_its_last_subflow_without_a_data_fin_is_not_waited_for() {
+    // RFC 8684 §3.3.3: the network has dropped the server's DATA_FIN, and the server has given up. It
+    // has sent data over another subflow as well, so a fallback is impossible.
+    let (gone, leave) = switch();
+    let mut pair = default_pair(2).with_filter(move |_, segment| {
+        if gone.get() && !to_server(segment) { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.run_ms(500);
+    for _ in 0..100 {
+        pair.write(1, 200_000);
+        pair.drain();
+        pair.run_ms(10);
+    }
+    pair.client.handle_address_change(pair.now, client_address(1), false);
+    pair.drain();
+    pair.run_ms(2_000);
+    let mut fin = pair.last(|s| !to_server(s) && is_on(s, 0));
+    fin.header.seq = fin.header.seq + fin.payload.len() as u32;
+    fin.payload = Payload::default();
+    fin.header.flags = Flags::FIN | Flags::ACK;
+    (fin.options.dss, fin.options.control) = (None, None);
+    leave.set(true);
+    give(&mut pair, fin);
+    pair.run_ms(3_600_000);
+    assert_eq!(endings(&pair.client_events), 1);
+    assert!(error_of(&pair.client_events).is_some());
 }
 
 #[test]
