@@ -16,7 +16,7 @@ from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import access, flow, network_path
-from anabranch.gallery.shared.uncertain import LINKS
+from anabranch.gallery.shared.uncertain import QUEUES
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -277,7 +277,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=20),
     cells=cells,
-    uncertain_parameters=LINKS,
+    uncertain_parameters=QUEUES,
     claims=CLAIMS,
     headline="Q16.c-bbr-maximum",
     panels=(

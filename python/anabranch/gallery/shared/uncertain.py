@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-LINKS = {"all rates": "path.*.rate", "all delays": "path.*.delay", "all queues": "path.*.limit"}
+QUEUES = {"all queues": "path.*.limit"}
+LINKS = {"all rates": "path.*.rate", "all delays": "path.*.delay", **QUEUES}
 WIFI_3G = {
     "WiFi's rate": "path.wifi*.rate",
     "WiFi's delay": "path.wifi*.delay",
