@@ -110,6 +110,13 @@ impl Relay {
 }
 
 impl Request {
+    /// The request without its cookie.
+    pub fn without_cookie(&self) -> Message {
+        let info = self.info.then_some(Tlv::Info);
+        let connect = self.connect.clone().map(Tlv::Connect);
+        Message { tlvs: connect.into_iter().chain(info).collect() }
+    }
+
     /// The answer once the connection to the destination is open. Its TCP options, as far as the
     /// relay knows them, are `options`.
     pub fn accept(&self, options: &[u8]) -> Vec<u8> {
