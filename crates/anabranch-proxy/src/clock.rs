@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970.
+/// Milliseconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "proofs are valid for some time of the calendar")]
-pub(crate) fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+pub(crate) fn milliseconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

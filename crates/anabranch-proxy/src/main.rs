@@ -5,11 +5,8 @@ use std::process::ExitCode;
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    let this = match std::env::current_exe() {
-        Ok(this) => this.to_string_lossy().into_owned(),
-        Err(_) => arguments[0].clone(),
-    };
-    ExitCode::from(anabranch_proxy::main(&arguments, &[this]))
+    // A user without privileges may not reach the folder of this file, but may execute it.
+    ExitCode::from(anabranch_proxy::main(&arguments, &["/proc/self/exe".to_owned()]))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -14,8 +14,8 @@ use crate::convert::{Message, Request, Tlv};
 /// Shortest secret in bytes. A recorded proof lets an attacker test guesses without the relay, so a
 /// secret must be random: 32 characters of base64 have 192 bits.
 pub(crate) const LEAST_SECRET_BYTES: usize = 32;
-/// Longest difference between the clocks of client and relay, in seconds (this project).
-pub(crate) const MOST_CLOCK_DIFFERENCE: u64 = 120;
+/// Longest difference between the clocks of client and relay, in milliseconds (this project).
+pub(crate) const MOST_CLOCK_DIFFERENCE: u64 = 120_000;
 /// Proofs that a relay remembers at most (this project). They take about 64 bytes each.
 const MOST_REMEMBERED: usize = 1 << 18;
 
@@ -73,9 +73,9 @@ impl Key {
         self.0
     }
 
-    /// The proof for a request with these TLVs at `seconds` since 1970.
-    pub(crate) fn prove(&self, tlvs: &[Tlv], seconds: u64, nonce: Nonce) -> Tlv {
-        let mut proof = [&LAYOUT[..], &seconds.to_be_bytes(), &nonce].concat();
+    /// The proof for a request with these TLVs at `time`, in milliseconds since 1970.
+    pub(crate) fn prove(&self, tlvs: &[Tlv], time: u64, nonce: Nonce) -> Tlv {
+        let mut proof = [&LAYOUT[..], &time.to_be_bytes(), &nonce].concat();
         let covered = Message::new(tlvs).to_bytes();
         let mac = mac(&self.0, &[&proof, &covered]);
         proof.extend(mac);
@@ -117,22 +117,22 @@ pub(crate) enum Refusal {
 #[derive(Debug)]
 pub(crate) struct Verifier {
     key: Key,
-    /// Proofs from before this time, in seconds since 1970, may be unknown to this relay.
+    /// Proofs from before this time, in milliseconds since 1970, may be unknown to this relay.
     started: u64,
     used: BTreeSet<(u64, Nonce)>,
 }
 
 impl Verifier {
-    /// A relay that has started at `seconds` since 1970.
-    pub(crate) fn new(key: Key, seconds: u64) -> Self {
-        Verifier { key, started: seconds, used: BTreeSet::new() }
+    /// A relay that has started at `time`, in milliseconds since 1970.
+    pub(crate) fn new(key: Key, time: u64) -> Self {
+        Verifier { key, started: time, used: BTreeSet::new() }
     }
 
-    /// Check a request at `seconds` since 1970. A proof counts once.
+    /// Check a request at `now`, in milliseconds since 1970. A proof counts once.
     ///
     /// # Errors
     /// If the request has no proof that counts.
-    pub(crate) fn verify(&mut self, request: &Request, seconds: u64) -> Result<(), Refusal> {
+    pub(crate) fn verify(&mut self, request: &Request, now: u64) -> Result<(), Refusal> {
         let proof = request.cookie.as_ref().ok_or(Refusal::Missing)?;
         let proof: &[u8; PROOF_BYTES] = proof.as_slice().try_into().map_err(|_| Refusal::Wrong)?;
         let (head, mac) = proof.split_at(PROOF_BYTES - MAC_BYTES);
@@ -145,11 +145,11 @@ impl Verifier {
         let (time, nonce) = head[LAYOUT.len()..].split_at(8);
         let time = u64::from_be_bytes(time.try_into().expect("eight bytes"));
         let nonce: Nonce = nonce.try_into().expect("sixteen bytes");
-        if time.abs_diff(seconds) > MOST_CLOCK_DIFFERENCE || time < self.started {
+        if time.abs_diff(now) > MOST_CLOCK_DIFFERENCE || time <= self.started {
             return Err(Refusal::OtherTime);
         }
         // Older ones are refused because of their time.
-        self.used = self.used.split_off(&(seconds.saturating_sub(MOST_CLOCK_DIFFERENCE), [0; 16]));
+        self.used = self.used.split_off(&(now.saturating_sub(MOST_CLOCK_DIFFERENCE), [0; 16]));
         if self.used.contains(&(time, nonce)) {
             return Err(Refusal::Used);
         }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::convert::{Connect, Relay, Step};
 
-    const NOW: u64 = 1_800_000_000;
+    const NOW: u64 = 1_800_000_000_000;
 
     fn key() -> Key {
         Key::derive(b"  0123456789abcdef0123456789abcdef\n").expect("long enough")
@@ -178,9 +178,9 @@ mod tests {
     }
 
     /// The bytes that a client sends.
-    fn opening(seconds: u64, nonce: u8) -> Vec<u8> {
+    fn opening(time: u64, nonce: u8) -> Vec<u8> {
         let mut tlvs = tlvs("192.0.2.1:443");
-        tlvs.push(key().prove(&tlvs, seconds, [nonce; 16]));
+        tlvs.push(key().prove(&tlvs, time, [nonce; 16]));
         Message { tlvs }.to_bytes()
     }
 
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_recorded_opening_is_refused() {
         let recorded = opening(NOW, 1);
-        let mut relay = Verifier::new(key(), NOW - 1000);
+        let mut relay = Verifier::new(key(), NOW - 1);
         assert_eq!(relay.verify(&request(&recorded), NOW), Ok(()));
         assert_eq!(relay.verify(&request(&recorded), NOW), Err(Refusal::Used));
         // Until its time has passed, and after that.
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_restart_lets_no_recorded_opening_pass() {
         let recorded = opening(NOW, 1);
-        let mut restarted = Verifier::new(key(), NOW + 1);
+        let mut restarted = Verifier::new(key(), NOW);
         assert_eq!(restarted.verify(&request(&recorded), NOW + 2), Err(Refusal::OtherTime));
     }
 
@@ -253,9 +253,9 @@ mod tests {
     fn used_proofs_are_forgotten_with_their_time() {
         let mut relay = Verifier::new(key(), 0);
         for second in 0..1000 {
-            let now = NOW + second;
+            let now = NOW + 1000 * second;
             assert_eq!(relay.verify(&request(&opening(now, 1)), now), Ok(()));
-            assert!(relay.used.len() <= MOST_CLOCK_DIFFERENCE as usize + 1);
+            assert!(relay.used.len() <= 121);
         }
     }
 }

@@ -254,6 +254,10 @@ impl Instance {
         assignment: &Assignment,
     ) -> io::Result<(Child, ChildStdin)> {
         let mut command = Process::new(&program[0]);
+        // What `ps` shows must not depend on the process that looks.
+        if program.len() == 1 {
+            command.arg0("anabranch-proxy");
+        }
         command.args(&program[1..]).arg("worker").stdin(Stdio::piped()).kill_on_drop(true);
         // A terminal's signals are for the supervisor.
         command.process_group(0);

@@ -70,7 +70,10 @@ impl ClientSetup {
     pub(crate) fn plan(&self, owner: u32) -> io::Result<Setup> {
         let mut setup = Setup { up: device(&self.device, owner), down: Vec::new() };
         let uplinks = self.uplinks()?;
-        let mut closed = Vec::new();
+        let is_closed = |interface: &&String| !forwards(interface);
+        let closed: Vec<_> = self.interfaces.iter().filter(is_closed).map(String::as_str).collect();
+        // The filter comes before the first packet.
+        setup.up.push(Step::nft(self.rules(&closed)));
         for (index, (uplink, link)) in uplinks.iter().enumerate() {
             let (address, table) = (uplink.address, self.first + index as u32);
             let interface = &uplink.interface;
@@ -88,12 +91,10 @@ impl ClientSetup {
             setup.down.push(Step::ip(format!("rule del {rule}")));
             setup.down.push(Step::ip(format!("route flush table {table}")));
             setup.up.extend(link.iter().flat_map(|link| self.connect(index, link)));
-            if !forwards(interface) {
-                closed.push(interface.as_str());
+            if closed.contains(&interface.as_str()) {
                 setup.down.push(Step::sysctl(forwarding(interface), "0"));
             }
         }
-        setup.up.push(Step::nft(self.rules(&closed)));
         setup.down.push(Step::nft(format!("delete table ip {}\n", self.table)));
         setup.down.push(Step::ip(format!("link del {}", self.device)));
         Ok(setup)

@@ -52,11 +52,12 @@ impl RelaySetup {
             .up
             .push(Step::ip(format!("route add {ADDRESS} dev {} proto {PROTOCOL}", self.device)));
         let closed: Vec<_> = self.interfaces.iter().filter(|each| !forwards(each)).collect();
+        // The filter comes before the first packet.
+        setup.up.push(Step::nft(self.rules(&closed)));
         for interface in &closed {
             setup.up.push(Step::sysctl(forwarding(interface), "1"));
             setup.down.push(Step::sysctl(forwarding(interface), "0"));
         }
-        setup.up.push(Step::nft(self.rules(&closed)));
         setup.down.push(Step::nft(format!("delete table ip {}\n", self.table)));
         setup.down.push(Step::ip(format!("link del {}", self.device)));
         setup

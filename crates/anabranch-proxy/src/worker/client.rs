@@ -194,7 +194,7 @@ async fn through(
     })?;
     let mut tlvs = vec![Tlv::Connect(Connect { remote: destination, options: None })];
     let nonce = random().map_err(|_| Problem::Other)?;
-    tlvs.push(key.prove(&tlvs, clock::seconds(), nonce));
+    tlvs.push(key.prove(&tlvs, clock::milliseconds(), nonce));
     let message = Message { tlvs }.to_bytes();
     stream.write_all(&message).await.map_err(|error| problem_of(&error))?;
     let mut client = Client::default();

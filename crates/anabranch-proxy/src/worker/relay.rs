@@ -68,7 +68,7 @@ pub(super) fn start(
     let listener = shared.host.listen(*port)?;
     info!(port, "ready for clients");
     let service = Service {
-        verifier: Mutex::new(Verifier::new(key, clock::seconds())),
+        verifier: Mutex::new(Verifier::new(key, clock::milliseconds())),
         destinations: Destinations { allowed, own: own.clone() },
         max_connections: *max_connections,
         max_per_client: *max_connections_per_client,
@@ -148,7 +148,7 @@ impl Service {
         request: &'b Request,
         client: IpAddr,
     ) -> Result<(Option<&'b Connect>, Place<'a>), (ErrorCode, Outcome)> {
-        let verified = lock(&self.verifier).verify(request, clock::seconds());
+        let verified = lock(&self.verifier).verify(request, clock::milliseconds());
         if let Err(refusal) = verified {
             warn!(%client, "{refusal}");
             let code = match refusal {
