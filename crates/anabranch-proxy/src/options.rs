@@ -129,12 +129,16 @@ pub(crate) struct ClientOptions {
     /// speak Multipath TCP use one uplink.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) relay: Option<String>,
+    /// Interface that carries data only while the uplink is not usable, for example because it is
+    /// metered. With a backup, there is one uplink.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) backup: Vec<String>,
     /// Address and port for programs [default: 127.0.0.1:1080].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
 }
 
-or!(ClientOptions: options relay listen, lists, flags, parts common);
+or!(ClientOptions: options relay listen, lists backup, flags, parts common);
 
 /// Options of a relay.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
@@ -185,25 +189,34 @@ impl CommonOptions {
                 "name: {name:?} needs 1 to 12 lower-case letters, digits and hyphens"
             ));
         }
-        for (index, uplink) in self.uplink.iter().enumerate() {
-            // The kernel's rule (IFNAMSIZ), without what nftables and ip would take for more than a
-            // name.
-            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
-            if !(1..16).contains(&uplink.len())
-                || !uplink.bytes().all(is_name)
-                || uplink.starts_with(['-', '.'])
-            {
-                return Err(format!("uplink: {uplink:?} is no name of an interface"));
-            }
-            if self.uplink[..index].contains(uplink) {
-                return Err(format!("uplink: {uplink} is named twice"));
-            }
-        }
         Ok(())
     }
 }
 
+fn check_interfaces(names: &[String]) -> Result<(), String> {
+    for (index, uplink) in names.iter().enumerate() {
+        // The kernel's rule (IFNAMSIZ), without what nftables and ip would take for more than a
+        // name.
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+        if !(1..16).contains(&uplink.len())
+            || !uplink.bytes().all(is_name)
+            || uplink.starts_with(['-', '.'])
+        {
+            return Err(format!("uplink: {uplink:?} is no name of an interface"));
+        }
+        if names[..index].contains(uplink) {
+            return Err(format!("uplink: {uplink} is named twice"));
+        }
+    }
+    Ok(())
+}
+
 impl ClientOptions {
+    /// Uplinks, and then backups.
+    pub(crate) fn interfaces(&self) -> Vec<String> {
+        self.common.uplink.iter().chain(&self.backup).cloned().collect()
+    }
+
     /// The options with those of their file, checked.
     ///
     /// # Errors
@@ -213,10 +226,18 @@ impl ClientOptions {
         let options = with_file(self, file.as_deref(), Self::or)?;
         let common = &options.common;
         common.check()?;
+        let interfaces = options.interfaces();
+        check_interfaces(&interfaces)?;
         if common.uplink.is_empty() {
             return Err("uplink: name at least one interface, for example --uplink eth0".into());
         }
-        if common.uplink.len() > crate::setup::MOST_UPLINKS {
+        if !options.backup.is_empty() && common.uplink.len() > 1 {
+            return Err(format!(
+                "backup: with a backup, there is one uplink, not {}",
+                common.uplink.len()
+            ));
+        }
+        if interfaces.len() > crate::setup::MOST_UPLINKS {
             return Err(format!("uplink: at most {} are possible", crate::setup::MOST_UPLINKS));
         }
         if options.relay.is_some() != common.secret_file.is_some() {
@@ -235,6 +256,7 @@ impl RelayOptions {
         let file = self.common.config.clone();
         let options = with_file(self, file.as_deref(), Self::or)?;
         options.common.check()?;
+        check_interfaces(&options.common.uplink)?;
         if options.common.secret_file.is_none() {
             return Err("secret_file: a relay never runs without a secret; make one with: \
                         openssl rand -base64 32 > secret; chmod 600 secret"
@@ -310,6 +332,8 @@ mod tests {
             (&["--uplink", "eth0", "--uplink", "eth0"], "uplink: eth0 is named twice"),
             (&["--uplink", "eth0;reboot"], "uplink: \"eth0;reboot\" is no name"),
             (&["--uplink", "eth0\" drop"], "uplink: "),
+            (&["--uplink", "eth0", "--backup", "eth0"], "uplink: eth0 is named twice"),
+            (&["--uplink", "eth0", "--uplink", "eth1", "--backup", "wwan0"], "backup: "),
             (&["--uplink", "eth0", "--name", "A B"], "name: \"A B\""),
             (&["--uplink", "eth0", "--scheduler", "blast"], "scheduler: "),
             (&["--uplink", "eth0", "--buffer", "much"], "buffer: "),

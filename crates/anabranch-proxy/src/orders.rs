@@ -34,6 +34,8 @@ pub(crate) struct Uplink {
     pub(crate) address: IpAddr,
     /// Largest IP packet in bytes.
     pub(crate) mtu: u16,
+    /// Whether it carries data only if no other is usable.
+    pub(crate) backup: bool,
     /// Whether the interface is up and has a route.
     pub(crate) usable: bool,
 }

@@ -89,7 +89,7 @@ fn client(options: ClientOptions, program: &[String]) -> Result<(), Failure> {
     let instance = Instance::new(common, "client")?;
     let mut record = instance.prepare(common)?;
     let target = relay.map(|relay| *relay.ip());
-    let plan = ClientSetup::new(&instance.name, common.uplink.clone(), target)?;
+    let plan = ClientSetup::new(&instance.name, options.interfaces(), common.uplink.len(), target)?;
     let network = plan.plan(instance.owner.0)?;
     if common.dry_run {
         print!("{}", network.describe());

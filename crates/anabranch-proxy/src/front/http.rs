@@ -1,4 +1,4 @@
-//! HTTP CONNECT. RFC 9110 §9.3.6.
+//! HTTP CONNECT. RFC 9110.
 
 use std::io;
 use std::net::IpAddr;

@@ -22,7 +22,7 @@ pub(crate) enum Target {
 pub(crate) enum Front {
     /// SOCKS version 5. RFC 1928.
     Socks,
-    /// HTTP CONNECT. RFC 9110 §9.3.6.
+    /// HTTP CONNECT. RFC 9110.
     Http,
 }
 

@@ -21,23 +21,27 @@ pub(crate) struct ClientSetup {
     table: String,
     relay: Option<Ipv4Addr>,
     interfaces: Vec<String>,
+    /// Number of interfaces that are no backups.
+    regular: usize,
     /// Number of the first uplink's routing table, and priority of its rule.
     first: u32,
 }
 
 impl ClientSetup {
-    /// Plan the network of the instance `name` over these interfaces.
+    /// Plan the network of the instance `name` over these interfaces, of which those after the first
+    /// `regular` are backups.
     ///
     /// # Errors
     /// If `ip` is missing.
     pub(crate) fn new(
         name: &str,
         interfaces: Vec<String>,
+        regular: usize,
         relay: Option<Ipv4Addr>,
     ) -> io::Result<Self> {
         let first = free_tables(interfaces.len() as u32)?;
         let (device, table) = (super::device_name(name), super::table_name(name));
-        Ok(ClientSetup { device, table, relay, interfaces, first })
+        Ok(ClientSetup { device, table, relay, interfaces, regular, first })
     }
 
     /// Name of the TUN device.
@@ -56,6 +60,7 @@ impl ClientSetup {
                 interface: interface.clone(),
                 address: IpAddr::V4(address(index)),
                 mtu: found.as_ref().map_or(1500, |link| link.mtu),
+                backup: index >= self.regular,
                 usable: found.is_some(),
             };
             Ok((uplink, found))
@@ -173,6 +178,7 @@ mod tests {
             table: "anabranch_home".to_owned(),
             relay: Some(Ipv4Addr::new(192, 0, 2, 1)),
             interfaces: vec!["eth0".to_owned(), "wwan0".to_owned()],
+            regular: 2,
             first: 7300,
         };
         let expected = "\

@@ -15,6 +15,7 @@ use std::thread;
 use anabranch_host::Host;
 use anabranch_live::TunDevice;
 use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::path_manager::Backup;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, watch};
@@ -40,6 +41,7 @@ struct Shared {
 struct OpenUplink {
     interface: String,
     address: IpAddr,
+    backup: bool,
     usable: AtomicBool,
 }
 
@@ -69,7 +71,7 @@ pub(crate) fn main() -> io::Result<()> {
 }
 
 async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Result<()> {
-    let device = TunDevice::open(&assignment.device)
+    let device = TunDevice::open_with_offload(&assignment.device)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", assignment.device)))?;
     let config = assignment.policies.config().map_err(io::Error::other)?;
     let uplinks = &assignment.uplinks;
@@ -80,6 +82,7 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
     let uplinks = uplinks.iter().map(|uplink| OpenUplink {
         interface: uplink.interface.clone(),
         address: uplink.address,
+        backup: uplink.backup,
         usable: AtomicBool::new(true),
     });
     let shared = Arc::new(Shared {
@@ -166,8 +169,15 @@ impl Shared {
 
     /// Options of a connection whose first subflow uses the uplink at this index.
     fn config_from(&self, first: usize) -> ConnectionConfig {
-        let mut addresses: Vec<_> = self.uplinks.iter().map(|uplink| uplink.address).collect();
-        addresses[..=first].rotate_right(1);
-        self.host.config().clone().local_addresses(Some(addresses))
+        let mut uplinks: Vec<_> = self.uplinks.iter().collect();
+        uplinks[..=first].rotate_right(1);
+        let config = self.host.config().clone();
+        let config = config.local_addresses(Some(uplinks.iter().map(|it| it.address).collect()));
+        match uplinks.iter().position(|uplink| !uplink.backup) {
+            Some(regular) if uplinks.iter().any(|uplink| uplink.backup) => {
+                config.path_manager(move || Box::new(Backup::new(regular)))
+            }
+            _ => config,
+        }
     }
 }

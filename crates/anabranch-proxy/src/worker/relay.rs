@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
 use super::Shared;
@@ -33,6 +33,8 @@ const MOST_ERROR_TIME: Duration = Duration::from_secs(5);
 /// Connections that wait for their request at most (this project), so that those without the secret
 /// cannot take the places of the others.
 const MOST_WAITING: usize = 256;
+/// Least time between two lines about refusals (this project).
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// ICMP codes of "destination unreachable": network, host. RFC 792.
 const NETWORK_UNREACHABLE: u8 = 0;
 const HOST_UNREACHABLE: u8 = 1;
@@ -46,6 +48,7 @@ struct Service {
     /// Connections of each client address.
     clients: Mutex<BTreeMap<IpAddr, usize>>,
     waiting: Semaphore,
+    log: RefusalLog,
 }
 
 /// A place among the connections of a client address.
@@ -74,6 +77,7 @@ pub(super) fn start(
         max_per_client: *max_connections_per_client,
         clients: Mutex::default(),
         waiting: Semaphore::new(MOST_WAITING),
+        log: RefusalLog::default(),
         shared,
     };
     Ok(serve(listener, Arc::new(service)))
@@ -150,7 +154,7 @@ impl Service {
     ) -> Result<(Option<&'b Connect>, Place<'a>), (ErrorCode, Outcome)> {
         let verified = lock(&self.verifier).verify(request, clock::milliseconds());
         if let Err(refusal) = verified {
-            warn!(%client, "{refusal}");
+            self.log.warn(client, &refusal.to_string());
             let code = match refusal {
                 Refusal::Missing => ErrorCode::MissingCookie,
                 Refusal::TooMany => ErrorCode::ResourceExceeded,
@@ -160,11 +164,11 @@ impl Service {
         }
         let connect = request.connect.as_ref();
         if connect.is_some_and(|connect| !self.destinations.admits(connect.remote.ip())) {
-            warn!(%client, "the destination is not public, and not allowed");
+            self.log.warn(client, "the destination is not public, and not allowed");
             return Err((ErrorCode::NotAuthorized, Outcome::NotAllowed));
         }
         let place = self.place(client).ok_or_else(|| {
-            warn!(%client, "too many connections");
+            self.log.warn(client, "too many connections");
             (ErrorCode::ResourceExceeded, Outcome::Overload)
         })?;
         Ok((connect, place))
@@ -207,6 +211,23 @@ impl Service {
         let ended = async { while matches!(stream.read(&mut rest).await, Ok(1..)) {} };
         let _ = timeout(MOST_ERROR_TIME, ended).await;
         Ok(())
+    }
+}
+
+/// A log of refusals with at most one line a second, so that nobody can fill a disk.
+#[derive(Default)]
+struct RefusalLog(Mutex<(Option<Instant>, u64)>);
+
+impl RefusalLog {
+    fn warn(&self, client: IpAddr, why: &str) {
+        let (last, suppressed) = &mut *lock(&self.0);
+        let now = Instant::now();
+        if last.is_some_and(|last| now - last < LOG_INTERVAL) {
+            *suppressed += 1;
+            return;
+        }
+        *last = Some(now);
+        warn!(%client, suppressed = std::mem::take(suppressed), "{why}");
     }
 }
 

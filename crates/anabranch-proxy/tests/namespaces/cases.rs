@@ -30,15 +30,17 @@ const SHORT_QUEUE: [&str; 3] = ["2Mbit/s", "75ms", "40packets"];
 const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
-const CASES: [(&str, Case); 8] = [
-    ("curl without changes", curl),
-    ("take-down and clean-up", take_down),
-    ("privileges", privileges),
-    ("a recorded opening", recorded_opening),
-    ("destinations", destinations),
-    ("300 connections", many),
-    ("a slow uplink costs no throughput", small_windows),
-    ("a dead uplink costs less than a second", dead_uplink),
+/// Cases, and how often each may be tried: those that measure time need a machine that is in time.
+const CASES: [(&str, Case, usize); 9] = [
+    ("curl without changes", curl, 1),
+    ("take-down and clean-up", take_down, 1),
+    ("privileges", privileges, 1),
+    ("a recorded opening", recorded_opening, 1),
+    ("destinations", destinations, 1),
+    ("300 connections", many, 1),
+    ("a slow uplink costs no throughput", small_windows, 3),
+    ("a backup carries nothing until it is needed", backup, 3),
+    ("a dead uplink costs less than a second", dead_uplink, 3),
 ];
 
 pub(crate) fn run_all(arguments: &[String]) {
@@ -54,12 +56,17 @@ pub(crate) fn run_all(arguments: &[String]) {
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let mut failed = 0;
-    for (name, case) in CASES {
+    for (name, case, tries) in CASES {
         if filter.is_some_and(|filter| !name.contains(filter.as_str())) {
             continue;
         }
         let started = Instant::now();
-        let outcome = case();
+        let mut outcome = case();
+        for _ in 1..tries {
+            let Err(error) = &outcome else { break };
+            println!("    again, on a machine that may be busy: {error}");
+            outcome = case();
+        }
         let took = started.elapsed().as_secs_f64();
         match outcome {
             Ok(()) => println!("{name} ... ok ({took:.1} s)"),
@@ -178,6 +185,19 @@ impl World {
         text.lines().map(parse).collect()
     }
 
+    /// A metric of the client, which serves them at port 9124.
+    fn metric(&self, name: &str) -> Result<f64> {
+        let request = self.folder.file("request");
+        fs::write(&request, "GET /metrics HTTP/1.1\r\n\r\n")?;
+        let mut command = self.client.command(&this());
+        let bytes = output(command.args(["--send", "127.0.0.1:9124"]).arg(request))?;
+        let bytes = bytes.trim().trim_matches(['[', ']']).split(", ").map(str::parse);
+        let text = String::from_utf8(bytes.collect::<std::result::Result<_, _>>()?)?;
+        let key = format!("anabranch_proxy_{name} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(&key));
+        Ok(value.ok_or_else(|| format!("no {name} in {text}"))?.parse()?)
+    }
+
     /// The state that the proxy changes.
     fn state(&self, room: &Room) -> Result<String> {
         let mut state = String::new();
@@ -245,12 +265,10 @@ fn curl() -> Result {
         world.client.run(&format!("curl -sS --fail --max-time 60 {proxy} -o {to} {url}"))?;
         require(sha256(&fs::read(&file)?) == sha256(&expected), "the bytes are wrong")?;
     }
-    let metrics = world.client.run("curl -sS --max-time 5 http://127.0.0.1:9124/metrics")?;
-    require(metrics.contains("requests_total{outcome=\"opened\"} 2"), &*metrics)?;
+    require(world.metric("requests_total{outcome=\"opened\"}")? == 2.0, "two requests")?;
     for uplink in ["c1", "c2"] {
-        let key = format!("anabranch_proxy_uplink_received_bytes{{uplink=\"{uplink}\"}} ");
-        let line = metrics.lines().find_map(|line| line.strip_prefix(&key)).unwrap_or("0");
-        require(line.parse::<f64>()? > 1e6, format!("{uplink} received {line} bytes"))?;
+        let bytes = world.metric(&format!("uplink_received_bytes{{uplink=\"{uplink}\"}}"))?;
+        require(bytes > 1e6, format!("{uplink} received {bytes} bytes"))?;
     }
     Ok(())
 }
@@ -446,6 +464,28 @@ fn small_windows() -> Result {
         drop(relay);
     }
     Ok(())
+}
+
+/// A backup carries no data until the uplink dies, and then all.
+fn backup() -> Result {
+    let world = World::new([WIFI, SHORT_QUEUE])?;
+    let _relay = world.start_relay("")?;
+    let _client = world.start_client("--uplink c1 --backup c2 --metrics 127.0.0.1:9124")?;
+    world.fetch(2_000_000, 1)?;
+    let received =
+        |uplink: &str| world.metric(&format!("uplink_received_bytes{{uplink=\"{uplink}\"}}"));
+    let (regular, backup) = (received("c1")?, received("c2")?);
+    require(regular >= 2e6 && backup < 1e3, format!("{regular} and {backup} bytes"))?;
+    let cuts = ["c1.cut", "r1.cut"].map(|name| world.folder.file(name));
+    let cutting = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(1));
+        cuts.iter().try_for_each(|file| fs::write(file, ""))
+    });
+    let transfer = world.fetch(1_500_000, 1)?[0];
+    cutting.join().expect("no panic")?;
+    let (pause, bytes) = (transfer.longest_pause, received("c2")?);
+    println!("    longest pause {pause:.2} s");
+    require(pause < 1.0 && bytes > 1e5, format!("{pause:.2} s, {bytes} bytes over the backup"))
 }
 
 /// An uplink that swallows everything, without a signal, stops a transfer for less than a second, and
