@@ -1,4 +1,4 @@
-"""`anabranch proxy`, as far as it needs no privilege. The Rust tests run both ends in namespaces."""
+"""`anabranch proxy` without privileges. The Rust tests run both ends in namespaces."""
 
 import subprocess
 import sys

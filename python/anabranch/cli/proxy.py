@@ -28,9 +28,9 @@ def proxy(
     """Carry unmodified programs over several uplinks (Linux only).
 
     The client offers a SOCKS5 and HTTP CONNECT port on a host with several uplinks. The relay, on a
-    host with one address, continues the connections to their destinations. Between the two, Multipath
-    TCP uses all uplinks. docs/proxy.md explains both. The program anabranch-proxy is the same command
-    without Python.
+    host with one address, continues the connections to their destinations. Between the two,
+    Multipath TCP uses all uplinks. docs/proxy.md explains both. The program anabranch-proxy is the
+    same command without Python.
     """
     from anabranch import _core
 
