@@ -31,13 +31,15 @@ const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 9] = [
+const CASES: [(&str, Case, usize); 11] = [
     ("curl without changes", curl, 1),
     ("take-down and clean-up", take_down, 1),
     ("privileges", privileges, 1),
     ("a recorded opening", recorded_opening, 1),
     ("destinations", destinations, 1),
     ("300 connections", many, 1),
+    ("the kernel's Multipath TCP without a relay", direct, 1),
+    ("an uplink goes and comes back", coming_and_going, 1),
     ("a slow uplink costs no throughput", small_windows, 3),
     ("a backup carries nothing until it is needed", backup, 3),
     ("a dead uplink costs less than a second", dead_uplink, 3),
@@ -444,6 +446,48 @@ fn many() -> Result {
     let text = output(command.args(["--fetch", &target, "3000000", "20"]))?;
     let refused = text.lines().filter(|line| line.contains("code 3")).count();
     require((1..=15).contains(&refused), format!("{refused} of 20 are refused: {text}"))
+}
+
+/// Without a relay, a destination whose kernel speaks Multipath TCP uses both uplinks.
+fn direct() -> Result {
+    let world = World::new([FAST, FAST])?;
+    world.relay.run("sysctl -qw net.ipv4.ip_forward=1")?;
+    world.destination.run("ip route add default via 203.0.114.1")?;
+    let arguments = "client --uplink c1 --uplink c2 --metrics 127.0.0.1:9124";
+    let client = Running::start(&mut world.proxy(&world.client, arguments))?;
+    client.wait_for("ready for SOCKS5")?;
+    world.fetch(20_000_000, 1)?;
+    if !Path::new("/proc/sys/net/mptcp/enabled").exists() {
+        println!("    skipped: this kernel has no Multipath TCP");
+        return Ok(());
+    }
+    for uplink in ["c1", "c2"] {
+        let bytes = world.metric(&format!("uplink_received_bytes{{uplink=\"{uplink}\"}}"))?;
+        require(bytes > 1e6, format!("{uplink} received {bytes} bytes"))?;
+    }
+    Ok(())
+}
+
+/// The client notices that an interface goes down, and uses it again when it has a route.
+fn coming_and_going() -> Result {
+    let world = World::new([FAST, FAST])?;
+    let _relay = world.start_relay("")?;
+    // The second uplink has no link at the start.
+    world.client.run("ip link set dev c2 down")?;
+    let client = world.start_client("--uplink c1 --uplink c2 --metrics 127.0.0.1:9124")?;
+    let usable = |uplink: &str| world.metric(&format!("uplink_usable{{uplink=\"{uplink}\"}}"));
+    require((usable("c1")?, usable("c2")?) == (1.0, 0.0), "c2 is down")?;
+    world.fetch(100_000, 1)?;
+    world.client.run("ip link set dev c2 up")?;
+    world.client.run("ip route add default dev c2 metric 200")?;
+    client.wait_for("uplink=\"c2\" state=\"up\"")?;
+    world.client.run("ip link set dev c1 down")?;
+    client.wait_for("uplink=\"c1\" state=\"down\"")?;
+    world.fetch(1_000_000, 1)?;
+    world.client.run("ip link set dev c1 up")?;
+    world.client.run("ip route add default dev c1 metric 100")?;
+    client.wait_for("uplink=\"c1\" state=\"up\"")?;
+    require((usable("c1")?, usable("c2")?) == (1.0, 1.0), "both are up")
 }
 
 /// 8 Mbit/s and 20 ms, 2 Mbit/s and 150 ms: the second uplink must not cost throughput, also with

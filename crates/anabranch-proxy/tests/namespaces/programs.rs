@@ -2,19 +2,27 @@
 #![expect(clippy::disallowed_methods, reason = "the test measures real time")]
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_wire::pattern;
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// Address and port of the client for programs.
 const PROXY: &str = "127.0.0.1:1080";
 
 /// A server: each connection asks for a number of bytes in a line, and gets them after a line with
-/// the bytes that it then sends (until its end of the stream). Arguments: PORT.
+/// the bytes that it then sends (until its end of the stream). The kernel's sockets speak Multipath TCP
+/// if it can. Arguments: PORT.
 pub(crate) fn serve(arguments: &[String]) {
-    let listener = TcpListener::bind(format!("0.0.0.0:{}", arguments[0])).expect("a port");
+    let address =
+        SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), arguments[0].parse().expect("a port"));
+    let of = |protocol| Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
+    let socket = of(Protocol::MPTCP).or_else(|_| of(Protocol::TCP)).expect("a socket");
+    socket.bind(&address.into()).expect("the port is free");
+    socket.listen(1024).expect("it is bound");
+    let listener = TcpListener::from(socket);
     for stream in listener.incoming().flatten() {
         thread::spawn(move || answer(stream));
     }
