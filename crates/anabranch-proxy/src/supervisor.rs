@@ -2,7 +2,7 @@
 //! the interfaces, and takes everything down at the end. It reads no packets.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use clap::Parser;
+use rustix::thread::CapabilitySet;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command as Process};
 use tokio::runtime::Builder;
@@ -40,6 +41,8 @@ enum Failure {
     Usage(String),
     /// The system refuses something.
     System(io::Error),
+    /// The other process has said why, and ended with this status.
+    Told(u8),
 }
 
 impl From<io::Error> for Failure {
@@ -64,7 +67,7 @@ pub fn main(arguments: &[String], program: &[String]) -> u8 {
         .with_writer(io::stderr)
         .try_init();
     let done = match cli.command {
-        Command::Worker => worker::main().map_err(Failure::System),
+        Command::Worker => worker::main().map_err(of_worker),
         Command::Client(options) => client(options, program),
         Command::Relay(options) => relay(options, program),
     };
@@ -78,6 +81,15 @@ pub fn main(arguments: &[String], program: &[String]) -> u8 {
             eprintln!("anabranch-proxy: {error}");
             1
         }
+        Err(Failure::Told(status)) => status,
+    }
+}
+
+/// An address of the options that cannot be used is a mistake of the user.
+fn of_worker(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => Failure::Usage(error.to_string()),
+        _ => Failure::System(error),
     }
 }
 
@@ -152,6 +164,11 @@ struct Instance {
 
 impl Instance {
     fn new(common: &CommonOptions, default_name: &str) -> Result<Self, Failure> {
+        let capabilities = rustix::thread::capabilities(None).map_err(io::Error::from)?;
+        if !common.dry_run && !capabilities.effective.contains(CapabilitySet::NET_ADMIN) {
+            let message = "run it as root: it sets up interfaces, routes and nftables";
+            return Err(Failure::Usage(message.to_owned()));
+        }
         let name = common.name.as_deref().unwrap_or(default_name).to_owned();
         let key = common.secret_file.as_deref().map(read_key).transpose();
         let key = key.map_err(|problem| Failure::Usage(format!("secret_file: {problem}")))?;
@@ -211,7 +228,7 @@ impl Instance {
             network.make()?;
             let done = self.supervise(program, assignment, following, signals).await;
             network.remove();
-            Ok(done?)
+            done
         })
     }
 
@@ -221,7 +238,7 @@ impl Instance {
         assignment: &Assignment,
         mut following: Option<Following>,
         mut signals: Signals,
-    ) -> io::Result<()> {
+    ) -> Result<(), Failure> {
         let (mut child, mut orders) = self.start(program, assignment).await?;
         let mut monitor = Monitor::start()?;
         loop {
@@ -244,7 +261,7 @@ impl Instance {
             },
             () = signals.end() => {}
         }
-        child.kill().await
+        Ok(child.kill().await?)
     }
 
     /// Start the process without privileges.
@@ -280,11 +297,15 @@ async fn send(orders: &mut ChildStdin, what: &impl serde::Serialize) -> io::Resu
     orders.write_all(line.as_bytes()).await
 }
 
-fn ended(status: ExitStatus) -> io::Result<()> {
-    if status.success() {
-        return Ok(());
+fn ended(status: ExitStatus) -> Result<(), Failure> {
+    match status.code().map(u8::try_from) {
+        Some(Ok(0)) => Ok(()),
+        Some(Ok(told)) => Err(Failure::Told(told)),
+        _ => {
+            let message = format!("the process without privileges has ended: {status}");
+            Err(Failure::System(io::Error::other(message)))
+        }
     }
-    Err(io::Error::other(format!("the process without privileges has ended: {status}")))
 }
 
 /// Signals that the program obeys.

@@ -141,9 +141,6 @@ async fn answer(mut peer: TcpStream, shared: &Shared) -> io::Result<()> {
 #[derive(Default)]
 struct UplinkState {
     subflows: u64,
-    bytes_sent: u64,
-    bytes_received: u64,
-    bytes_retransmitted: u64,
     srtt_ns: Option<u64>,
 }
 
@@ -164,6 +161,7 @@ fn text(shared: &Shared) -> String {
         let count = load(counter);
         let _ = writeln!(out, "anabranch_proxy_bytes_total{{direction=\"{direction}\"}} {count}");
     }
+    traffic(&mut out, shared);
     of_uplinks(&mut out, shared);
     out
 }
@@ -171,6 +169,18 @@ fn text(shared: &Shared) -> String {
 fn family(out: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# HELP anabranch_proxy_{name} {help}");
     let _ = writeln!(out, "# TYPE anabranch_proxy_{name} {kind}");
+}
+
+fn traffic(out: &mut String, shared: &Shared) {
+    family(out, "uplink_bytes_total", "counter", "Bytes over the uplink, with headers.");
+    for uplink in &shared.uplinks {
+        let (interface, traffic) = (&uplink.interface, &uplink.traffic);
+        for (direction, counter) in [("sent", &traffic.sent), ("received", &traffic.received)] {
+            let count = counter.load(Ordering::Relaxed);
+            let labels = format!("uplink=\"{interface}\",direction=\"{direction}\"");
+            let _ = writeln!(out, "anabranch_proxy_uplink_bytes_total{{{labels}}} {count}");
+        }
+    }
 }
 
 fn of_uplinks(out: &mut String, shared: &Shared) {
@@ -193,17 +203,6 @@ fn of_uplinks(out: &mut String, shared: &Shared) {
         Some(f64::from(u8::from(uplink.usable.load(Ordering::Relaxed))))
     });
     gauge("uplink_subflows", "Subflows on the uplink.", &|_, state| Some(state.subflows as f64));
-    gauge("uplink_sent_bytes", "Bytes that its open subflows have sent.", &|_, state| {
-        Some(state.bytes_sent as f64)
-    });
-    gauge("uplink_received_bytes", "Bytes that its open subflows have received.", &|_, state| {
-        Some(state.bytes_received as f64)
-    });
-    gauge(
-        "uplink_retransmitted_bytes",
-        "Bytes that its open subflows have retransmitted.",
-        &|_, state| Some(state.bytes_retransmitted as f64),
-    );
     gauge("uplink_srtt_seconds", "Smallest smoothed round-trip time.", &|_, state| {
         state.srtt_ns.map(|ns| ns as f64 * 1e-9)
     });
@@ -215,9 +214,6 @@ fn state(shared: &Shared, uplink: &super::OpenUplink) -> UplinkState {
         let subflows = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
         for subflow in subflows.filter(|subflow| subflow.local.address == uplink.address) {
             state.subflows += 1;
-            state.bytes_sent += subflow.bytes_sent;
-            state.bytes_received += subflow.bytes_received;
-            state.bytes_retransmitted += subflow.bytes_retransmitted;
             let srtt = subflow.view.srtt.map(|srtt| srtt.as_nanos());
             state.srtt_ns = [state.srtt_ns, srtt].into_iter().flatten().min();
         }

@@ -2,11 +2,12 @@
 
 mod carry;
 mod client;
+mod counted_device;
 mod metrics;
 mod privileges;
 mod relay;
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +17,15 @@ use anabranch_host::Host;
 use anabranch_live::TunDevice;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::Backup;
+use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, watch};
 use tracing::{error, info};
 
-use crate::orders::{Assignment, Order, Role};
+use crate::orders::{Assignment, Order, Role, Uplink};
 use crate::policies::with_interfaces;
+use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
 
 /// What all tasks of the process share.
@@ -42,7 +45,20 @@ struct OpenUplink {
     interface: String,
     address: IpAddr,
     backup: bool,
+    traffic: Arc<Traffic>,
     usable: AtomicBool,
+}
+
+impl OpenUplink {
+    fn new(uplink: &Uplink) -> Self {
+        OpenUplink {
+            interface: uplink.interface.clone(),
+            address: uplink.address,
+            backup: uplink.backup,
+            traffic: Traffic::of(uplink.address),
+            usable: AtomicBool::new(true),
+        }
+    }
 }
 
 /// Run until the supervisor says that it is enough. Its first line on the standard input is the
@@ -78,16 +94,12 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
     let mtus = uplinks.iter().map(|uplink| (uplink.address, uplink.mtu)).collect();
     let config = with_interfaces(config, mtus);
     let addresses = uplinks.iter().map(|uplink| uplink.address).collect();
-    let host = Host::new(device, addresses, random()?, config);
-    let uplinks = uplinks.iter().map(|uplink| OpenUplink {
-        interface: uplink.interface.clone(),
-        address: uplink.address,
-        backup: uplink.backup,
-        usable: AtomicBool::new(true),
-    });
+    let uplinks: Vec<_> = uplinks.iter().map(OpenUplink::new).collect();
+    let traffic = uplinks.iter().map(|uplink| Arc::clone(&uplink.traffic)).collect();
+    let host = Host::new(CountedDevice { device, traffic }, addresses, random()?, config);
     let shared = Arc::new(Shared {
         host,
-        uplinks: uplinks.collect(),
+        uplinks,
         metrics: Metrics::default(),
         log_destinations: assignment.log_destinations,
         draining: watch::Sender::new(false),
@@ -127,8 +139,9 @@ async fn start(
 /// Random bytes of the system.
 fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
+    // Linux fills up to 256 bytes at once.
+    let count = getrandom(&mut bytes, GetRandomFlags::empty())?;
+    if count == N { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 impl Shared {
