@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use super::interfaces::{Link, free_tables, link};
-use super::{PROTOCOL, Setup, Step, device, no_router};
+use super::{MOST_MTU, PROTOCOL, Setup, Step, device, no_router};
 use crate::orders::Uplink;
 
 /// Addresses of the engine are 198.18.77.1 and so on. The range 198.18.0.0/15 is for tests of
@@ -59,7 +59,7 @@ impl ClientSetup {
             let uplink = Uplink {
                 interface: interface.clone(),
                 address: IpAddr::V4(address(index)),
-                mtu: found.as_ref().map_or(1500, |link| link.mtu),
+                mtu: found.as_ref().map_or(MOST_MTU, |link| link.mtu.min(MOST_MTU)),
                 backup: index >= self.regular,
                 usable: found.is_some(),
             };

@@ -19,6 +19,9 @@ const PROTOCOL: u8 = 196;
 /// Packets that wait in the device at most: 1000 are Linux's default for network cards.
 const QUEUE: u32 = 1000;
 
+/// Largest packet in bytes: the MTU of a new TUN device.
+const MOST_MTU: u16 = 1500;
+
 /// Commands that make the device of an instance, which the user `owner` may open.
 fn device(name: &str, owner: u32) -> Vec<Step> {
     vec![

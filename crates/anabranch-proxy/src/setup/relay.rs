@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::client::{forwarding, forwards};
 use super::interfaces::link;
-use super::{PROTOCOL, Setup, Step, device, no_router};
+use super::{MOST_MTU, PROTOCOL, Setup, Step, device, no_router};
 use crate::orders::Uplink;
 
 /// The engine's address, from the range for tests of devices (RFC 2544, RFC 6890).
@@ -37,7 +37,7 @@ impl RelaySetup {
     /// # Errors
     /// If `ip` is missing.
     pub(crate) fn uplink(&self) -> io::Result<Uplink> {
-        let mut mtu = 1500;
+        let mut mtu = MOST_MTU;
         for interface in &self.interfaces {
             mtu = link(interface, None)?.map_or(mtu, |link| mtu.min(link.mtu));
         }
