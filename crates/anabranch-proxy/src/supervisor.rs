@@ -114,11 +114,12 @@ fn client(options: ClientOptions, program: &[String]) -> Result<(), Failure> {
     let relay = relay.map(SocketAddr::V4);
     let listen = options.listen.unwrap_or(DEFAULT_LISTEN);
     let role = Role::Client { listen, relay };
-    let assignment = instance.assignment(common, plan.device(), uplinks, role)?;
+    let assignment = instance.assignment(common, plan.device(), uplinks, role);
     let following = Some(Following { plan, links });
-    instance.run(program, &assignment, &network, record.as_mut(), following)?;
+    let done = instance.run(program, &assignment, &network, record.as_mut(), following);
+    // Whatever happened, the network was taken down.
     record.into_iter().for_each(Record::clear);
-    Ok(())
+    done
 }
 
 fn relay(options: RelayOptions, program: &[String]) -> Result<(), Failure> {
@@ -148,10 +149,11 @@ fn relay(options: RelayOptions, program: &[String]) -> Result<(), Failure> {
             .max_connections_per_client
             .unwrap_or(MAX_CONNECTIONS_PER_CLIENT),
     };
-    let assignment = instance.assignment(common, plan.device(), vec![plan.uplink()?], role)?;
-    instance.run(program, &assignment, &network, record.as_mut(), None)?;
+    let assignment = instance.assignment(common, plan.device(), vec![plan.uplink()?], role);
+    let done = instance.run(program, &assignment, &network, record.as_mut(), None);
+    // Whatever happened, the network was taken down.
     record.into_iter().for_each(Record::clear);
-    Ok(())
+    done
 }
 
 /// A named client or relay of this host.
@@ -197,8 +199,8 @@ impl Instance {
         device: &str,
         uplinks: Vec<Uplink>,
         role: Role,
-    ) -> Result<Assignment, Failure> {
-        Ok(Assignment {
+    ) -> Assignment {
+        Assignment {
             device: device.to_owned(),
             uplinks,
             key: self.key.as_ref().map(Key::to_bytes),
@@ -206,7 +208,7 @@ impl Instance {
             metrics: common.metrics,
             log_destinations: common.log_destinations,
             role,
-        })
+        }
     }
 
     /// Set up the network, run the other process to its end, and take the network down.
