@@ -2,7 +2,7 @@
 
 # Duration of `make fuzz` and `make soak` in minutes.
 MINUTES ?= 10
-FUZZ_TARGETS := options packet endpoint peers
+FUZZ_TARGETS := options packet endpoint peers convert
 
 $(TOOLS)/bin/cargo-%:
 	cargo install --quiet --root $(TOOLS) cargo-$*

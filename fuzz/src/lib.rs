@@ -5,6 +5,7 @@
 
 mod hosts;
 
+use anabranch_proxy::convert::{Client, Message, Relay, Step};
 use anabranch_wire::{Packet, TcpOptions};
 pub use hosts::{Operation, endpoint, peers};
 
@@ -27,5 +28,20 @@ pub fn packet(bytes: &[u8]) {
         let mut twice = Vec::new();
         again.emit(&mut twice).expect("a parsed packet can be emitted");
         assert_eq!(written, twice);
+    }
+}
+
+/// Arbitrary bytes as the start of a connection to a relay, and as a relay's answer. A message that
+/// parses can be emitted and parsed again.
+pub fn convert(bytes: &[u8]) {
+    if let Ok(message) = Message::parse(bytes) {
+        assert_eq!(Message::parse(&message.to_bytes()), Ok(message));
+    }
+    let _ = Client::default().handle_data(bytes);
+    let whole = Relay::default().handle_data(bytes);
+    let mut relay = Relay::default();
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    if relay.handle_data(first) == Step::Wait {
+        assert_eq!(relay.handle_data(rest), whole);
     }
 }

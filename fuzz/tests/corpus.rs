@@ -30,6 +30,11 @@ fn packets() {
 }
 
 #[test]
+fn convert_messages() {
+    replay("convert", anabranch_fuzz::convert);
+}
+
+#[test]
 fn an_endpoint_with_arbitrary_segments() {
     replay("endpoint", anabranch_fuzz::endpoint);
 }

@@ -45,6 +45,7 @@ __all__ = [
     "packets",
     "parts",
     "policies",
+    "proxy",
     "reduce",
     "run",
     "scenarios_read",
@@ -112,6 +113,7 @@ def live_run(
     pcap: tuple[str, int | None, str | None, int | None] | None = None,
 ) -> dict[str, Any]: ...
 def live_stop_preferring() -> None: ...
+def proxy(arguments: Sequence[str], program: Sequence[str]) -> int: ...
 def shell_become(command: Sequence[str]) -> None: ...
 
 @final

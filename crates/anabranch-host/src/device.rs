@@ -10,11 +10,20 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// The network interface of a host, in real time: a TUN device, for example.
 pub trait Device: Send + 'static {
-    /// Send a packet. A device without room drops it, as any interface does.
+    /// Send a packet, at the next call of [`flush`](Device::flush) at the latest. A device without
+    /// room drops it, as any interface does.
     ///
     /// # Errors
     /// If the device has failed. All connections of the host then fail.
-    fn send(&mut self, packet: &Packet) -> io::Result<()>;
+    fn send(&mut self, packet: Packet) -> io::Result<()>;
+
+    /// Send what the device has gathered, because no further packet follows for now.
+    ///
+    /// # Errors
+    /// If the device has failed. All connections of the host then fail.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Receive the next packet, or arrange for `context` to be woken when there is one. A device
     /// skips packets that are neither TCP nor UDP.

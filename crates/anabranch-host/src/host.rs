@@ -143,6 +143,16 @@ impl Host {
         });
     }
 
+    /// The interface with `address` went down or came up. Open connections then stop or start to use
+    /// it.
+    pub fn set_address_usable(&self, address: IpAddr, usable: bool) {
+        let number = self.number;
+        self.world.with(number, |world| {
+            let now = world.now;
+            world.hosts[number].endpoint.handle_address_change(now, address, usable);
+        });
+    }
+
     /// Keep a [`Record`] of each connection from now on.
     pub fn keep_records(&self) {
         self.world.with(self.number, |world| world.hosts[self.number].keep_records());

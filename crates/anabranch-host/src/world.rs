@@ -199,7 +199,7 @@ impl World {
             let captured = emulated.network.tap_mut().on_received(now, receiver, path, &packet);
             emulated.note(captured);
             if let Some(client) = emulated.client.as_mut().filter(|_| receiver == Side::Client) {
-                if let Err(error) = client.send(&packet) {
+                if let Err(error) = client.send(packet).and_then(|()| client.flush()) {
                     self.hosts[Side::Client as usize].fail(&error);
                 }
                 continue;
@@ -242,8 +242,18 @@ impl World {
                 self.send(host, segment.into());
             }
             if idle {
-                return;
+                break;
             }
+        }
+        self.flush();
+    }
+
+    /// No further packet follows for now.
+    fn flush(&mut self) {
+        if let Carrier::Device(device) = &mut self.carrier
+            && let Err(error) = device.flush()
+        {
+            self.hosts[0].fail(&error);
         }
     }
 
@@ -251,7 +261,7 @@ impl World {
     pub(crate) fn send(&mut self, host: HostNumber, mut packet: Packet) {
         match &mut self.carrier {
             Carrier::Device(device) => {
-                if let Err(error) = device.send(&packet) {
+                if let Err(error) = device.send(packet) {
                     self.hosts[host].fail(&error);
                 }
             }

@@ -7,6 +7,7 @@ mod listing;
 mod live;
 mod pcap;
 mod policy;
+mod proxy;
 mod scenario;
 mod shell;
 mod watch;
@@ -152,6 +153,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     conform::register(module)?;
     live::register(module)?;
     policy::register(module)?;
+    proxy::register(module)?;
     scenario::register(module)?;
     shell::register(module)
 }

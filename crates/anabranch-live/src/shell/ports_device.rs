@@ -39,7 +39,7 @@ impl PortsDevice {
 }
 
 impl Device for PortsDevice {
-    fn send(&mut self, packet: &Packet) -> io::Result<()> {
+    fn send(&mut self, packet: Packet) -> io::Result<()> {
         let path = path_of(packet.destination());
         let Some(port) = path.and_then(|path| self.ports.get(path)) else { return Ok(()) };
         let mut bytes = Vec::with_capacity(packet.wire_len());

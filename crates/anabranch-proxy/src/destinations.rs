@@ -1,0 +1,176 @@
+//! Destinations that a relay connects to.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// A range of addresses, written as a prefix: `10.0.0.0/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    address: IpAddr,
+    bits: u32,
+}
+
+impl Prefix {
+    /// Whether the range contains an address.
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+        let same = |width: u32, own: u128, other: u128| {
+            self.bits == 0 || (own ^ other) >> (width - self.bits) == 0
+        };
+        match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                same(32, u32::from(own).into(), u32::from(other).into())
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => same(128, own.into(), other.into()),
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no range of addresses; write 10.1.0.0/16, for example");
+        let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let bits = if bits.is_empty() { width } else { bits.parse().map_err(|_| wrong())? };
+        if bits > width {
+            return Err(wrong());
+        }
+        Ok(Prefix { address, bits })
+    }
+}
+
+/// The destinations that a relay serves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Destinations {
+    /// Special addresses that are nevertheless allowed.
+    pub(crate) allowed: Vec<Prefix>,
+    /// Addresses of the relay's own host.
+    pub(crate) own: Vec<IpAddr>,
+}
+
+impl Destinations {
+    /// Whether the relay connects to an address: one of the global Internet, or an allowed one. The
+    /// relay's own host is refused, because its firewall may trust itself.
+    pub(crate) fn admits(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        if self.allowed.iter().any(|range| range.contains(address)) {
+            return true;
+        }
+        is_global(address) && !self.own.contains(&address)
+    }
+}
+
+/// Whether an address is reachable over the Internet: not one of the special ranges of RFC 6890.
+fn is_global(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_global_ipv4(address),
+        IpAddr::V6(address) => is_global_ipv6(address),
+    }
+}
+
+fn is_global_ipv4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let special = address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_multicast()
+        || address.is_documentation()
+        || a == 0
+        || a >= 240
+        // Shared by carriers (RFC 6598), protocol assignments, benchmarks (RFC 2544).
+        || (a == 100 && b & 0xc0 == 64)
+        || (a, b, c) == (192, 0, 0)
+        || (a == 198 && b & 0xfe == 18);
+    !special
+}
+
+fn is_global_ipv6(address: Ipv6Addr) -> bool {
+    let [first, second, third, ..] = address.segments();
+    // Only 2000::/3 is global unicast.
+    let unicast = first & 0xe000 == 0x2000;
+    let special = (first, second) == (0x2001, 0xdb8)
+        // Protocol assignments, with Teredo; documentation.
+        || (first == 0x2001 && second < 0x200)
+        || first == 0x3fff;
+    if first == 0x2002 {
+        // 6to4: the IPv4 address is inside. RFC 3056.
+        return is_global_ipv4(Ipv4Addr::from((u32::from(second) << 16) | u32::from(third)));
+    }
+    unicast && !special
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admits(destinations: &Destinations, address: &str) -> bool {
+        destinations.admits(address.parse().expect("an address"))
+    }
+
+    #[test]
+    fn only_global_addresses_are_admitted() {
+        let all = Destinations::default();
+        for global in ["1.1.1.1", "192.0.1.1", "100.128.0.1", "198.20.0.1", "2606:4700::1"] {
+            assert!(admits(&all, global), "{global}");
+        }
+        for special in [
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "127.0.0.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "198.18.77.2",
+            "0.1.2.3",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "192.0.2.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "fd12::1",
+            "ff02::1",
+            "2001:db8::1",
+            "2001::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1",
+            "2002:a00:1::",
+            "2002:7f00:1::",
+        ] {
+            assert!(!admits(&all, special), "{special}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_allowed_by_prefix() {
+        let allowed = ["10.1.0.0/16", "fd00::/8", "192.168.7.7"].map(|text| text.parse().unwrap());
+        let some = Destinations { allowed: allowed.into(), own: Vec::new() };
+        for yes in ["10.1.255.1", "fd12::1", "192.168.7.7", "::ffff:10.1.0.1"] {
+            assert!(admits(&some, yes), "{yes}");
+        }
+        for no in ["10.2.0.1", "fc00::1", "192.168.7.8"] {
+            assert!(!admits(&some, no), "{no}");
+        }
+    }
+
+    #[test]
+    fn the_relays_own_host_is_refused() {
+        let own = Destinations { allowed: vec![], own: vec!["1.2.3.4".parse().unwrap()] };
+        assert!(!admits(&own, "1.2.3.4") && admits(&own, "1.2.3.5"));
+        let allowed = vec!["0.0.0.0/0".parse().unwrap()];
+        assert!(admits(&Destinations { allowed, ..own }, "1.2.3.4"));
+    }
+
+    #[test]
+    fn other_texts_are_no_ranges() {
+        for text in ["10.0.0.0/33", "::/129", "ten", "10.0.0.0/", "10.0.0.0/x", "/8"] {
+            let range = text.parse::<Prefix>();
+            assert!(range.is_err() || text == "10.0.0.0/", "{text}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What the process with privileges tells the one that parses packets: one line of JSON each.
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::policies::Policies;
+
+/// All that the process without privileges has to know at its start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Assignment {
+    /// Name of the TUN device.
+    pub(crate) device: String,
+    /// Uplinks, in order of preference.
+    pub(crate) uplinks: Vec<Uplink>,
+    /// The key that follows from the secret; `None` for a client without a relay.
+    pub(crate) key: Option<[u8; 32]>,
+    /// Policies of the connections over the uplinks.
+    pub(crate) policies: Policies,
+    /// Address at which metrics are served.
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Whether logs name destinations.
+    pub(crate) log_destinations: bool,
+    /// Client or relay.
+    pub(crate) role: Role,
+}
+
+/// An uplink and the engine's address on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Uplink {
+    /// Name of the interface.
+    pub(crate) interface: String,
+    /// The engine's address, which the kernel translates to that of the interface.
+    pub(crate) address: IpAddr,
+    /// Largest IP packet in bytes.
+    pub(crate) mtu: u16,
+    /// Whether it carries data only if no other is usable.
+    pub(crate) backup: bool,
+    /// Whether the interface is up and has a route.
+    pub(crate) usable: bool,
+}
+
+/// What the process does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Role {
+    /// It takes the connections of programs.
+    Client {
+        /// Where programs reach it.
+        listen: SocketAddr,
+        /// The relay; without one it connects to destinations itself.
+        relay: Option<SocketAddr>,
+    },
+    /// It continues the connections of clients.
+    Relay {
+        /// Port of the engine.
+        port: u16,
+        /// Ranges of special addresses that clients may reach.
+        allow: Vec<String>,
+        /// Addresses of this host.
+        own: Vec<IpAddr>,
+        /// Most connections at a time.
+        max_connections: usize,
+        /// Most connections of one address at a time.
+        max_connections_per_client: usize,
+    },
+}
+
+/// What changes later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// An uplink came or went.
+    Uplink {
+        /// The engine's address.
+        address: IpAddr,
+        /// Whether it is usable now.
+        usable: bool,
+    },
+    /// Take no further connections, and end when the last has ended.
+    Drain,
+}

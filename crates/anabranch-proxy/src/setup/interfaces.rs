@@ -1,0 +1,136 @@
+//! The host's interfaces and routes, from iproute2.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::process::Command;
+
+use serde::Deserialize;
+
+use super::step::run;
+
+/// An interface that packets can leave through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The next router; `None` on a point-to-point link.
+    pub(crate) gateway: Option<Ipv4Addr>,
+    /// Largest IP packet in bytes.
+    pub(crate) mtu: u16,
+}
+
+#[derive(Deserialize)]
+struct InterfaceJson {
+    #[serde(default)]
+    flags: Vec<String>,
+    #[serde(default)]
+    mtu: u32,
+    #[serde(default)]
+    addr_info: Vec<AddressJson>,
+}
+
+#[derive(Deserialize)]
+struct AddressJson {
+    local: Option<IpAddr>,
+}
+
+#[derive(Deserialize)]
+struct RouteJson {
+    gateway: Option<Ipv4Addr>,
+    dev: Option<String>,
+    #[serde(default)]
+    metric: u32,
+}
+
+#[derive(Deserialize)]
+struct RuleJson {
+    table: Option<String>,
+    priority: u32,
+}
+
+fn ip<T: serde::de::DeserializeOwned>(arguments: &[&str]) -> io::Result<Vec<T>> {
+    let text = run(Command::new("ip").arg("-j").args(arguments), "")?;
+    let text = if text.trim().is_empty() { "[]" } else { &text };
+    // Some versions write empty objects for what they filter out.
+    let values: Vec<serde_json::Value> = serde_json::from_str(text)?;
+    let full = values.into_iter().filter(|value| value.as_object().is_none_or(|it| !it.is_empty()));
+    full.map(|value| Ok(serde_json::from_value(value)?)).collect()
+}
+
+/// The way to `target`, or else to everywhere, through an interface. `None` if the interface does not
+/// exist, is down, or has no such route.
+///
+/// # Errors
+/// If `ip` is missing.
+pub(crate) fn link(interface: &str, target: Option<Ipv4Addr>) -> io::Result<Option<Link>> {
+    let shown = match ip::<InterfaceJson>(&["link", "show", "dev", interface]) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+        shown => shown.unwrap_or_default(),
+    };
+    let has = |shown: &InterfaceJson, flag| shown.flags.iter().any(|it| it == flag);
+    let Some(shown) = shown.first().filter(|it| has(it, "UP") && has(it, "LOWER_UP")) else {
+        return Ok(None);
+    };
+    let mtu = u16::try_from(shown.mtu).unwrap_or(u16::MAX);
+    let routes = match target {
+        Some(target) => {
+            ip::<RouteJson>(&["-4", "route", "get", &target.to_string(), "oif", interface])
+        }
+        None => ip(&["-4", "route", "show", "default", "dev", interface]),
+    };
+    let mut routes = routes.unwrap_or_default();
+    // `route show dev` does not repeat the device.
+    routes.retain(|route| route.dev.as_deref().is_none_or(|dev| dev == interface));
+    let best = routes.into_iter().min_by_key(|route| route.metric);
+    Ok(best.map(|route| Link { gateway: route.gateway, mtu }))
+}
+
+/// The interface of the default route.
+///
+/// # Errors
+/// If `ip` is missing.
+pub(crate) fn default_interface() -> io::Result<Option<String>> {
+    let routes: Vec<RouteJson> = ip(&["-4", "route", "show", "default"])?;
+    Ok(routes.into_iter().min_by_key(|route| route.metric).and_then(|route| route.dev))
+}
+
+/// All addresses of this host.
+///
+/// # Errors
+/// If `ip` is missing.
+pub(crate) fn own_addresses() -> io::Result<Vec<IpAddr>> {
+    let interfaces: Vec<InterfaceJson> = ip(&["addr", "show"])?;
+    let addresses = interfaces.into_iter().flat_map(|interface| interface.addr_info);
+    Ok(addresses.filter_map(|address| address.local).collect())
+}
+
+/// The first number from which on `count` routing tables and priorities are unused.
+pub(super) fn free_tables(count: u32) -> io::Result<u32> {
+    let rules: Vec<RuleJson> = ip(&["-4", "rule", "show"])?;
+    let is_used = |number: u32| {
+        let table = number.to_string();
+        rules
+            .iter()
+            .any(|rule| rule.priority == number || rule.table.as_deref() == Some(table.as_str()))
+    };
+    let first = (FIRST_TABLE..FIRST_TABLE + 1000 * count.max(1))
+        .step_by(count.max(1) as usize)
+        .find(|first| !(*first..*first + count).any(is_used));
+    first.ok_or_else(|| io::Error::other("no routing tables are free"))
+}
+
+/// Where the search for unused tables and priorities begins (this project). Priorities of the main
+/// table (32766) come later.
+const FIRST_TABLE: u32 = 7300;
+
+/// The IPv4 address and the port of `HOST:PORT`, from this system's resolver.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn resolve_ipv4(text: &str) -> Result<SocketAddrV4, String> {
+    let found = text.to_socket_addrs().map_err(|error| format!("{text:?}: {error}"))?;
+    let mut families = found.map(|address| match address {
+        SocketAddr::V4(address) => Ok(address),
+        SocketAddr::V6(_) => Err(format!("{text:?} has IPv6 addresses only; uplinks use IPv4")),
+    });
+    let first = families.next().unwrap_or_else(|| Err(format!("{text:?} has no address")));
+    families.find(Result::is_ok).filter(|_| first.is_err()).unwrap_or(first)
+}

@@ -1,0 +1,93 @@
+//! A record on disk of what an instance has changed, so that the next start can remove it even if the
+//! process was killed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use thiserror::Error;
+
+use super::Setup;
+
+/// Where records are, unless systemd names another folder.
+const FOLDER: &str = "/run/anabranch-proxy";
+
+/// Why an instance cannot start.
+#[derive(Debug, Error)]
+pub(crate) enum RecordError {
+    /// Another process has the same name.
+    #[error("{0}: an instance with this name is running; choose another one with --name")]
+    Running(PathBuf),
+    /// The file cannot be used.
+    #[error("{0}: {1}")]
+    File(PathBuf, io::Error),
+}
+
+/// The record of an instance, which this process holds as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Record {
+    file: File,
+    path: PathBuf,
+}
+
+impl Record {
+    /// Open the record of the instance `name` in this network namespace. Also returns what an earlier
+    /// process has left behind.
+    ///
+    /// # Errors
+    /// If an instance with this name is running, or the file cannot be used.
+    pub(crate) fn open(name: &str) -> Result<(Self, Option<Setup>), RecordError> {
+        let folder = std::env::var_os("RUNTIME_DIRECTORY").map_or(FOLDER.into(), PathBuf::from);
+        let path = folder.join(format!("{name}-{}.json", namespace().unwrap_or(0)));
+        let named = |error| RecordError::File(path.clone(), error);
+        make(&folder).map_err(named)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(named)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(RecordError::Running(path));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(named)?;
+        let left = serde_json::from_str(&text).ok();
+        Ok((Record { file, path }, left))
+    }
+
+    /// Write down what this process is going to change.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(crate) fn write(&mut self, setup: &Setup) -> Result<(), RecordError> {
+        let text = serde_json::to_string(setup).expect("it consists of texts");
+        self.replace(&text).map_err(|error| RecordError::File(self.path.clone(), error))
+    }
+
+    /// Everything was removed.
+    pub(crate) fn clear(mut self) {
+        let _ = self.replace("");
+        let _ = fs::remove_file(&self.path);
+    }
+
+    fn replace(&mut self, text: &str) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())?;
+        self.file.sync_data()
+    }
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// The number of this process's network namespace.
+fn namespace() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/self/ns/net")?.ino())
+}

@@ -1,0 +1,493 @@
+//! The process with privileges: it sets up the network, starts the other process, follows changes of
+//! the interfaces, and takes everything down at the end. It reads no packets.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use clap::Parser;
+use rustix::thread::CapabilitySet;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command as Process};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use crate::options::{Cli, ClientOptions, Command, CommonOptions, RelayOptions};
+use crate::orders::{Assignment, Order, Role, Uplink};
+use crate::proof::Key;
+use crate::setup::{self, ClientSetup, Link, Record, RelaySetup, Setup, Step};
+use crate::worker;
+
+/// Exit status for mistakes of the user, as clap's.
+const USAGE: u8 = 2;
+/// Longest time for connections to end after SIGTERM (this project). systemd waits for 90 s.
+const DRAINING: Duration = Duration::from_secs(30);
+/// Changes of interfaces come in groups.
+const SETTLING: Duration = Duration::from_millis(100);
+const DEFAULT_USER: &str = "nobody";
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1080);
+const MAX_CONNECTIONS: usize = 1024;
+const MAX_CONNECTIONS_PER_CLIENT: usize = 256;
+
+/// Why the program ends.
+enum Failure {
+    /// The user has to change something.
+    Usage(String),
+    /// The system refuses something.
+    System(io::Error),
+    /// The other process has said why, and ended with this status.
+    Told(u8),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::System(error)
+    }
+}
+
+/// Run the command with these arguments, and return its exit status. `program` starts the same
+/// command again: the process without privileges gets its arguments after these.
+pub fn main(arguments: &[String], program: &[String]) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(USAGE);
+        }
+    };
+    let _ = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_target(false)
+        .with_writer(io::stderr)
+        .try_init();
+    let done = match cli.command {
+        Command::Worker => worker::main().map_err(of_worker),
+        Command::Client(options) => client(options, program),
+        Command::Relay(options) => relay(options, program),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(Failure::Usage(message)) => {
+            eprintln!("anabranch-proxy: {message}");
+            USAGE
+        }
+        Err(Failure::System(error)) => {
+            eprintln!("anabranch-proxy: {error}");
+            1
+        }
+        Err(Failure::Told(status)) => status,
+    }
+}
+
+/// An address of the options that cannot be used is a mistake of the user.
+fn of_worker(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => Failure::Usage(error.to_string()),
+        _ => Failure::System(error),
+    }
+}
+
+fn client(options: ClientOptions, program: &[String]) -> Result<(), Failure> {
+    let options = options.complete().map_err(Failure::Usage)?;
+    let common = &options.common;
+    let relay = options.relay.as_deref().map(setup::resolve_ipv4).transpose();
+    let relay = relay.map_err(|problem| Failure::Usage(format!("relay: {problem}")))?;
+    let instance = Instance::new(common, "client")?;
+    let mut record = instance.prepare(common)?;
+    let target = relay.map(|relay| *relay.ip());
+    let plan = ClientSetup::new(&instance.name, options.interfaces(), common.uplink.len(), target)?;
+    let network = plan.plan(instance.owner.0)?;
+    if common.dry_run {
+        print!("{}", network.describe());
+        return Ok(());
+    }
+    let (uplinks, links): (Vec<_>, Vec<_>) = plan.uplinks()?.into_iter().unzip();
+    for uplink in uplinks.iter().filter(|uplink| !uplink.usable) {
+        warn!(uplink = uplink.interface, "no link, or no route, for now");
+    }
+    let relay = relay.map(SocketAddr::V4);
+    let listen = options.listen.unwrap_or(DEFAULT_LISTEN);
+    let role = Role::Client { listen, relay };
+    let assignment = instance.assignment(common, plan.device(), uplinks, role);
+    let following = Some(Following { plan, links });
+    let done = instance.run(program, &assignment, &network, record.as_mut(), following);
+    // Whatever happened, the network was taken down.
+    record.into_iter().for_each(Record::clear);
+    done
+}
+
+fn relay(options: RelayOptions, program: &[String]) -> Result<(), Failure> {
+    let options = options.complete().map_err(Failure::Usage)?;
+    let common = &options.common;
+    let instance = Instance::new(common, "relay")?;
+    let mut record = instance.prepare(common)?;
+    let mut interfaces = common.uplink.clone();
+    if interfaces.is_empty() {
+        let none = "uplink: this host has no default route; name the interface with --uplink";
+        let found = setup::default_interface()?;
+        interfaces.push(found.ok_or_else(|| Failure::Usage(none.to_owned()))?);
+    }
+    let port = options.listen.expect("it was checked");
+    let plan = RelaySetup::new(&instance.name, interfaces, port);
+    let network = plan.plan(instance.owner.0);
+    if common.dry_run {
+        print!("{}", network.describe());
+        return Ok(());
+    }
+    let role = Role::Relay {
+        port,
+        allow: options.allow.clone(),
+        own: setup::own_addresses()?,
+        max_connections: options.max_connections.unwrap_or(MAX_CONNECTIONS),
+        max_connections_per_client: options
+            .max_connections_per_client
+            .unwrap_or(MAX_CONNECTIONS_PER_CLIENT),
+    };
+    let assignment = instance.assignment(common, plan.device(), vec![plan.uplink()?], role);
+    let done = instance.run(program, &assignment, &network, record.as_mut(), None);
+    // Whatever happened, the network was taken down.
+    record.into_iter().for_each(Record::clear);
+    done
+}
+
+/// A named client or relay of this host.
+struct Instance {
+    name: String,
+    /// User and group of the process without privileges.
+    owner: (u32, u32),
+    key: Option<Key>,
+}
+
+impl Instance {
+    fn new(common: &CommonOptions, default_name: &str) -> Result<Self, Failure> {
+        let capabilities = rustix::thread::capabilities(None).map_err(io::Error::from)?;
+        if !common.dry_run && !capabilities.effective.contains(CapabilitySet::NET_ADMIN) {
+            let message = "run it as root: it sets up interfaces, routes and nftables";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        let name = common.name.as_deref().unwrap_or(default_name).to_owned();
+        let key = common.secret_file.as_deref().map(read_key).transpose();
+        let key = key.map_err(|problem| Failure::Usage(format!("secret_file: {problem}")))?;
+        let owner = find_owner(common.user.as_deref()).map_err(Failure::Usage)?;
+        Ok(Instance { name, owner, key })
+    }
+
+    /// Remove what an earlier process has left. Returns the record of this one, unless it changes
+    /// nothing.
+    fn prepare(&self, common: &CommonOptions) -> Result<Option<Record>, Failure> {
+        if common.dry_run {
+            return Ok(None);
+        }
+        let opened = Record::open(&self.name);
+        let (record, left) = opened.map_err(|error| Failure::System(io::Error::other(error)))?;
+        if let Some(left) = left {
+            info!(name = self.name, "removing what an earlier process has left");
+            left.remove();
+        }
+        Ok(Some(record))
+    }
+
+    fn assignment(
+        &self,
+        common: &CommonOptions,
+        device: &str,
+        uplinks: Vec<Uplink>,
+        role: Role,
+    ) -> Assignment {
+        Assignment {
+            device: device.to_owned(),
+            uplinks,
+            key: self.key.as_ref().map(Key::to_bytes),
+            policies: common.policies(),
+            metrics: common.metrics,
+            log_destinations: common.log_destinations,
+            role,
+        }
+    }
+
+    /// Set up the network, run the other process to its end, and take the network down.
+    fn run(
+        &self,
+        program: &[String],
+        assignment: &Assignment,
+        network: &Setup,
+        record: Option<&mut Record>,
+        following: Option<Following>,
+    ) -> Result<(), Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            // From here on, signals end the program in order.
+            let signals = Signals::new()?;
+            if let Some(record) = record {
+                record.write(network).map_err(io::Error::other)?;
+            }
+            network.make()?;
+            let done = self.supervise(program, assignment, following, signals).await;
+            network.remove();
+            done
+        })
+    }
+
+    async fn supervise(
+        &self,
+        program: &[String],
+        assignment: &Assignment,
+        mut following: Option<Following>,
+        mut signals: Signals,
+    ) -> Result<(), Failure> {
+        let (mut child, mut orders) = self.start(program, assignment).await?;
+        let mut monitor = Monitor::start()?;
+        loop {
+            tokio::select! {
+                status = child.wait() => return ended(status?),
+                end = signals.next() => if end { break },
+                () = monitor.changed(), if following.is_some() => {}
+            }
+            if let Some(following) = &mut following {
+                for order in following.update()? {
+                    send(&mut orders, &order).await?;
+                }
+            }
+        }
+        send(&mut orders, &Order::Drain).await?;
+        tokio::select! {
+            status = timeout(DRAINING, child.wait()) => match status {
+                Ok(status) => return ended(status?),
+                Err(_) => warn!("connections are left after {} s", DRAINING.as_secs()),
+            },
+            () = signals.end() => {}
+        }
+        Ok(child.kill().await?)
+    }
+
+    /// Start the process without privileges.
+    async fn start(
+        &self,
+        program: &[String],
+        assignment: &Assignment,
+    ) -> io::Result<(Child, ChildStdin)> {
+        let mut command = Process::new(&program[0]);
+        // What `ps` shows must not depend on the process that looks.
+        if program.len() == 1 {
+            command.arg0("anabranch-proxy");
+        }
+        command.args(&program[1..]).arg("worker").stdin(Stdio::piped()).kill_on_drop(true);
+        // A terminal's signals are for the supervisor.
+        command.process_group(0);
+        let (user, group) = self.owner;
+        if rustix::process::geteuid().is_root() && user != 0 {
+            command.uid(user).gid(group);
+        }
+        let mut child = command.spawn().map_err(|error| {
+            io::Error::new(error.kind(), format!("{} as user {user}: {error}", program[0]))
+        })?;
+        let mut orders = child.stdin.take().expect("it is piped");
+        send(&mut orders, assignment).await?;
+        Ok((child, orders))
+    }
+}
+
+async fn send(orders: &mut ChildStdin, what: &impl serde::Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_string(what)?;
+    line.push('\n');
+    orders.write_all(line.as_bytes()).await
+}
+
+fn ended(status: ExitStatus) -> Result<(), Failure> {
+    match status.code().map(u8::try_from) {
+        Some(Ok(0)) => Ok(()),
+        Some(Ok(told)) => Err(Failure::Told(told)),
+        _ => {
+            let message = format!("the process without privileges has ended: {status}");
+            Err(Failure::System(io::Error::other(message)))
+        }
+    }
+}
+
+/// Signals that the program obeys.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    reload: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            reload: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Wait for the next signal. Returns `true` if the program has to end, and `false` if it has to
+    /// look at the interfaces again.
+    async fn next(&mut self) -> bool {
+        tokio::select! {
+            _ = self.terminate.recv() => true,
+            _ = self.interrupt.recv() => true,
+            _ = self.reload.recv() => false,
+        }
+    }
+
+    /// Wait until the program has to end.
+    async fn end(&mut self) {
+        while !self.next().await {}
+    }
+}
+
+/// Changes of the host's interfaces and routes.
+struct Monitor {
+    /// It ends with this.
+    _child: Child,
+    lines: tokio::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Monitor {
+    fn start() -> io::Result<Self> {
+        let mut child = Process::new("ip")
+            .args(["monitor", "link", "address", "route"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .process_group(0)
+            .spawn()
+            .map_err(|error| io::Error::new(error.kind(), format!("ip monitor: {error}")))?;
+        let output = child.stdout.take().expect("it is piped");
+        Ok(Monitor { _child: child, lines: BufReader::new(output).lines() })
+    }
+
+    /// Wait until something has changed, and then for changes that come with it.
+    async fn changed(&mut self) {
+        if !matches!(self.lines.next_line().await, Ok(Some(_))) {
+            // The monitor has ended. SIGHUP still works.
+            return std::future::pending().await;
+        }
+        sleep(SETTLING).await;
+        while let Ok(Ok(Some(_))) = timeout(Duration::ZERO, self.lines.next_line()).await {}
+    }
+}
+
+/// The uplinks of a client, which come and go.
+struct Following {
+    plan: ClientSetup,
+    links: Vec<Option<Link>>,
+}
+
+impl Following {
+    /// Connect uplinks that have come up. Returns what the other process has to know.
+    fn update(&mut self) -> io::Result<Vec<Order>> {
+        let mut orders = Vec::new();
+        for (index, (uplink, link)) in self.plan.uplinks()?.into_iter().enumerate() {
+            let before = &mut self.links[index];
+            if *before == link {
+                continue;
+            }
+            let address = uplink.address;
+            if before.is_some() {
+                orders.push(Order::Uplink { address, usable: false });
+            }
+            if let Some(link) = &link {
+                let connected = self.plan.connect(index, link).iter().try_for_each(Step::execute);
+                match connected {
+                    Ok(()) => orders.push(Order::Uplink { address, usable: true }),
+                    // The interface is gone again.
+                    Err(error) => {
+                        warn!(uplink = uplink.interface, %error, "the uplink cannot be used");
+                        *before = None;
+                        continue;
+                    }
+                }
+            }
+            *before = link;
+        }
+        Ok(orders)
+    }
+}
+
+/// Read the secret, which nobody but its owner may read.
+fn read_key(file: &Path) -> Result<Key, String> {
+    let named = |problem: String| format!("{}: {problem}", file.display());
+    let metadata = fs::metadata(file).map_err(|error| named(error.to_string()))?;
+    if metadata.mode() & 0o077 != 0 {
+        let mode = metadata.mode() & 0o777;
+        return Err(named(format!("others may read it (mode {mode:o}); run: chmod 600")));
+    }
+    let secret = fs::read(file).map_err(|error| named(error.to_string()))?;
+    Key::derive(&secret).map_err(|problem| named(problem.to_string()))
+}
+
+/// User and group of the process without privileges. Only root can change them. Inside a user
+/// namespace that lacks the user, the process stays root there, and has no capability.
+fn find_owner(user: Option<&str>) -> Result<(u32, u32), String> {
+    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    if own.0 != 0 {
+        return match user {
+            Some(user) => Err(format!("user: only root can become {user}")),
+            None => Ok(own),
+        };
+    }
+    let name = user.unwrap_or(DEFAULT_USER);
+    let all = fs::read_to_string("/etc/passwd").map_err(|error| format!("/etc/passwd: {error}"))?;
+    let found = all.lines().find_map(|line| {
+        let fields: Vec<_> = line.split(':').collect();
+        (fields.first() == Some(&name))
+            .then(|| Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?)))?
+    });
+    let (id, group) = found.ok_or_else(|| format!("user: {name:?} is not in /etc/passwd"))?;
+    if id == 0 {
+        return Err(format!("user: {name:?} is root; name a user without privileges"));
+    }
+    let maps = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    Ok(if is_mapped(&maps, id) { (id, group) } else { own })
+}
+
+/// Whether a user exists in a namespace with this `/proc/self/uid_map`.
+fn is_mapped(maps: &str, id: u32) -> bool {
+    maps.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            return false;
+        };
+        (first..first + count).contains(&id.into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_private_and_long() {
+        let file = std::env::temp_dir().join(format!("anabranch-secret-{}", std::process::id()));
+        let write = |text: &str, mode| {
+            fs::write(&file, text).expect("written");
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("changed");
+            read_key(&file)
+        };
+        assert!(write(&"x".repeat(32), 0o600).is_ok());
+        assert!(write(&"x".repeat(32), 0o640).expect_err("public").contains("chmod 600"));
+        assert!(write("short", 0o600).expect_err("short").contains("5 characters"));
+        fs::remove_file(&file).expect("removed");
+        assert!(read_key(&file).is_err());
+    }
+
+    #[test]
+    fn users_of_a_namespace_are_known() {
+        let initial = "         0          0 4294967295\n";
+        assert!(is_mapped(initial, 65534) && is_mapped(initial, 0));
+        let rootless = "         0       1000          1\n         1     100000      65536\n";
+        assert!(is_mapped(rootless, 65534) && !is_mapped("0 1000 1", 65534));
+    }
+}

@@ -1,0 +1,243 @@
+//! The client: programs' connections, and connections over all uplinks for them.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anabranch_host::Stream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use super::carry::{carry, prepare};
+use super::metrics::Outcome;
+use super::{Shared, random};
+use crate::clock;
+use crate::convert::{Client, Connect, ErrorCode, Failure, MOST_BYTES, Message, Tlv};
+use crate::front::{self, Problem, Target};
+use crate::proof::Key;
+
+/// Longest time for a program's request (this project).
+const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
+/// Longest time until a connection to a destination is open (this project).
+const MOST_OPENING_TIME: Duration = Duration::from_secs(30);
+/// Pause before an attempt over the next uplink. RFC 8305 §5 recommends 250 ms.
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+/// Pause after the system refuses to accept a connection, for example because files are short.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The relay and the key that it shares with this client.
+type RelayAndKey = Option<(SocketAddr, Key)>;
+
+/// Listen for programs. The result takes their connections.
+pub(super) async fn start(
+    listen: SocketAddr,
+    relay: RelayAndKey,
+    shared: Arc<Shared>,
+) -> io::Result<impl Future<Output = io::Result<()>> + Send> {
+    let listener = TcpListener::bind(listen)
+        .await
+        .map_err(|error| io::Error::new(error.kind(), format!("listen: {listen}: {error}")))?;
+    info!(address = %listener.local_addr()?, "ready for SOCKS5 and HTTP CONNECT");
+    Ok(serve(listener, relay, shared))
+}
+
+async fn serve(listener: TcpListener, relay: RelayAndKey, shared: Arc<Shared>) -> io::Result<()> {
+    let mut draining = shared.draining.subscribe();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = draining.wait_for(|draining| *draining) => break,
+        };
+        let Ok((program, _)) = accepted else {
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let (shared, relay) = (Arc::clone(&shared), relay.clone());
+        tokio::spawn(async move {
+            let _open = shared.metrics.opened(&shared.ended);
+            let outcome = handle(program, relay.as_ref(), &shared).await;
+            if let Err(error) = outcome {
+                debug!(%error, "a program's connection");
+            }
+        });
+    }
+    drop(listener);
+    std::future::pending().await
+}
+
+async fn handle(
+    mut program: TcpStream,
+    relay: Option<&(SocketAddr, Key)>,
+    shared: &Arc<Shared>,
+) -> io::Result<()> {
+    prepare(&program)?;
+    let request = timeout(MOST_REQUEST_TIME, front::accept(&mut program)).await??;
+    let Some((front, target)) = request else { return Ok(()) };
+    let opening = async {
+        let destinations = resolve(&target).await?;
+        open(&destinations, relay, shared).await
+    };
+    let opened = timeout(MOST_OPENING_TIME, opening).await.unwrap_or(Err(Problem::TimedOut));
+    if shared.log_destinations {
+        info!(?target, result = ?opened.as_ref().err(), "connection");
+    }
+    match opened {
+        Ok((far, first)) => {
+            shared.metrics.count(Outcome::Opened);
+            front.succeed(&mut program).await?;
+            shared.metrics.from_uplinks.fetch_add(first.len() as u64, Ordering::Relaxed);
+            program.write_all(&first).await?;
+            let metrics = &shared.metrics;
+            carry(program, far, &metrics.to_uplinks, &metrics.from_uplinks).await
+        }
+        Err(problem) => {
+            shared.metrics.count(Outcome::of(problem));
+            front.fail(&mut program, problem).await
+        }
+    }
+}
+
+/// The addresses of a target, in the order of the system's resolver. Convert carries addresses only
+/// (RFC 8803 §3).
+async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, Problem> {
+    match target {
+        Target::Address(address) => Ok(vec![*address]),
+        Target::Name(name, port) => {
+            let found = lookup_host((name.as_str(), *port)).await;
+            let found: Vec<_> = found.map_err(|_| Problem::Unreachable)?.collect();
+            if found.is_empty() { Err(Problem::Unreachable) } else { Ok(found) }
+        }
+    }
+}
+
+/// Open a connection to the first destination that can be reached. Returns its first data as well.
+async fn open(
+    destinations: &[SocketAddr],
+    relay: Option<&(SocketAddr, Key)>,
+    shared: &Arc<Shared>,
+) -> Result<(Stream, Vec<u8>), Problem> {
+    let mut last = Problem::Unreachable;
+    for destination in destinations {
+        let opened = match relay {
+            Some((relay, key)) => through(*destination, *relay, key, shared).await,
+            // Uplinks use IPv4.
+            None if destination.is_ipv6() => continue,
+            None => connect(*destination, shared).await.map(|stream| (stream, Vec::new())),
+        };
+        match opened {
+            Ok(opened) => return Ok(opened),
+            // Other addresses of the same name would fail in the same way.
+            Err(problem @ (Problem::NoNetwork | Problem::TimedOut)) => return Err(problem),
+            Err(problem) => last = problem,
+        }
+    }
+    Err(last)
+}
+
+/// Connect to `remote` over the first uplink that answers. The next one starts a little later, so a
+/// dead uplink costs little time.
+async fn connect(remote: SocketAddr, shared: &Arc<Shared>) -> Result<Stream, Problem> {
+    let is_usable = |index: &usize| shared.uplinks[*index].usable.load(Ordering::Relaxed);
+    let mut waiting = (0..shared.uplinks.len()).filter(is_usable).collect::<Vec<_>>().into_iter();
+    let mut attempts = JoinSet::new();
+    let mut problem = Problem::NoNetwork;
+    loop {
+        if let Some(index) = waiting.next() {
+            let (host, config) = (shared.host.clone(), shared.config_from(index));
+            attempts.spawn(async move { host.connect_with(remote, config).await });
+        }
+        let next = async {
+            match waiting.len() {
+                0 => std::future::pending().await,
+                _ => sleep(ATTEMPT_DELAY).await,
+            }
+        };
+        tokio::select! {
+            ended = attempts.join_next() => match ended {
+                Some(Ok(Ok(stream))) => return Ok(stream),
+                Some(Ok(Err(error))) => problem = problem_of(&error),
+                Some(Err(_)) => {}
+                None if waiting.len() == 0 => return Err(problem),
+                None => {}
+            },
+            () = next => {}
+        }
+    }
+}
+
+fn problem_of(error: &io::Error) -> Problem {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Problem::Refused,
+        ErrorKind::TimedOut => Problem::TimedOut,
+        ErrorKind::NetworkUnreachable | ErrorKind::AddrNotAvailable => Problem::NoNetwork,
+        _ => Problem::Other,
+    }
+}
+
+/// Ask the relay for a connection to `destination`.
+async fn through(
+    destination: SocketAddr,
+    relay: SocketAddr,
+    key: &Key,
+    shared: &Arc<Shared>,
+) -> Result<(Stream, Vec<u8>), Problem> {
+    let connecting = connect(relay, shared).await;
+    // A relay that refuses connections is not there.
+    let mut stream = connecting.map_err(|problem| match problem {
+        Problem::Refused => Problem::NoNetwork,
+        other => other,
+    })?;
+    let mut tlvs = vec![Tlv::Connect(Connect { remote: destination, options: None })];
+    let nonce = random().map_err(|_| Problem::Other)?;
+    tlvs.push(key.prove(&tlvs, clock::milliseconds(), nonce));
+    let message = Message { tlvs }.to_bytes();
+    stream.write_all(&message).await.map_err(|error| problem_of(&error))?;
+    let mut client = Client::default();
+    let mut buffer = vec![0; MOST_BYTES];
+    loop {
+        let count = stream.read(&mut buffer).await.map_err(|error| problem_of(&error))?;
+        if count == 0 {
+            warn!("the relay has ended a connection without an answer");
+            return Err(Problem::Other);
+        }
+        match client.handle_data(&buffer[..count]) {
+            Ok(None) => {}
+            Ok(Some(answer)) => return Ok((stream, answer.data)),
+            Err(failure) => {
+                // RFC 8803 §6.2.8: the client resets the connection.
+                stream.abort();
+                return Err(explain(&failure));
+            }
+        }
+    }
+}
+
+/// What a failure means for the program. Failures that no program causes are logged.
+fn explain(failure: &Failure) -> Problem {
+    let Failure::Relay(error) = failure else {
+        warn!("{failure}");
+        return Problem::Other;
+    };
+    match ErrorCode::from_number(error.code) {
+        Some(ErrorCode::DestinationUnreachable) => Problem::Unreachable,
+        Some(ErrorCode::ConnectionReset) => Problem::Refused,
+        Some(ErrorCode::NotAuthorized) => {
+            // The secret, the clock, or the destination.
+            warn!("{failure}: compare the secrets and the clocks, if the destination is public");
+            Problem::NotAllowed
+        }
+        Some(ErrorCode::NetworkFailure | ErrorCode::ResourceExceeded) => {
+            warn!("{failure}");
+            Problem::NoNetwork
+        }
+        _ => {
+            warn!("{failure}");
+            Problem::Other
+        }
+    }
+}

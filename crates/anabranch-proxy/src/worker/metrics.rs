@@ -1,0 +1,222 @@
+//! Counters, and their text for Prometheus.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use super::Shared;
+use crate::front::Problem;
+
+/// Longest request for metrics in bytes, and longest time for it (this project).
+const MOST_REQUEST: usize = 4096;
+const MOST_REQUEST_TIME: Duration = Duration::from_secs(5);
+/// Pause after the system refuses to accept a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The connection was opened.
+    Opened,
+    /// The request is no valid one.
+    Malformed,
+    /// The proof is missing or wrong.
+    Unproved,
+    /// The destination is not allowed.
+    NotAllowed,
+    /// There are too many connections.
+    Overload,
+    /// The destination does not answer, or refuses.
+    Unreachable,
+    /// There is no way to the relay, or it fails.
+    NoRelay,
+}
+
+impl Outcome {
+    const ALL: [(Outcome, &'static str); 7] = [
+        (Outcome::Opened, "opened"),
+        (Outcome::Malformed, "malformed"),
+        (Outcome::Unproved, "unproved"),
+        (Outcome::NotAllowed, "not_allowed"),
+        (Outcome::Overload, "overload"),
+        (Outcome::Unreachable, "unreachable"),
+        (Outcome::NoRelay, "no_relay"),
+    ];
+
+    pub(super) fn of(problem: Problem) -> Self {
+        match problem {
+            Problem::NotAllowed => Outcome::NotAllowed,
+            Problem::Unreachable | Problem::Refused => Outcome::Unreachable,
+            Problem::NoNetwork | Problem::TimedOut | Problem::Other => Outcome::NoRelay,
+        }
+    }
+}
+
+/// Counters of the process.
+#[derive(Debug, Default)]
+pub(super) struct Metrics {
+    open: AtomicUsize,
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    /// Bytes written to connections over the uplinks.
+    pub(super) to_uplinks: AtomicU64,
+    /// Bytes read from connections over the uplinks.
+    pub(super) from_uplinks: AtomicU64,
+}
+
+/// An open connection.
+pub(super) struct Open<'a> {
+    metrics: &'a Metrics,
+    ended: &'a Notify,
+}
+
+impl Metrics {
+    /// A connection has begun. Its end notifies `ended`.
+    pub(super) fn opened<'a>(&'a self, ended: &'a Notify) -> Open<'a> {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Open { metrics: self, ended }
+    }
+
+    /// Number of open connections.
+    pub(super) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count(&self, outcome: Outcome) {
+        self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.metrics.open.fetch_sub(1, Ordering::Relaxed);
+        // The one task that waits may look before it waits.
+        self.ended.notify_one();
+    }
+}
+
+/// Serve the metrics to whoever connects.
+pub(super) async fn serve(address: SocketAddr, shared: Arc<Shared>) -> io::Result<()> {
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| io::Error::new(error.kind(), format!("metrics: {address}: {error}")))?;
+    tokio::spawn(async move {
+        loop {
+            match listener.accept().await {
+                // One at a time is enough for a collector.
+                Ok((peer, _)) => drop(timeout(MOST_REQUEST_TIME, answer(peer, &shared)).await),
+                Err(_) => sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn answer(mut peer: TcpStream, shared: &Shared) -> io::Result<()> {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        if request.len() >= MOST_REQUEST || peer.read_buf(&mut request).await? == 0 {
+            return Ok(());
+        }
+    }
+    let text = text(shared);
+    let header = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        text.len()
+    );
+    peer.write_all(header.as_bytes()).await?;
+    peer.write_all(text.as_bytes()).await?;
+    peer.shutdown().await
+}
+
+/// What an uplink does now.
+#[derive(Default)]
+struct UplinkState {
+    subflows: u64,
+    srtt_ns: Option<u64>,
+}
+
+fn text(shared: &Shared) -> String {
+    let metrics = &shared.metrics;
+    let mut out = String::new();
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    family(&mut out, "connections", "gauge", "Open connections.");
+    let _ = writeln!(out, "anabranch_proxy_connections {}", metrics.open());
+    family(&mut out, "requests_total", "counter", "Requests by outcome.");
+    for (outcome, name) in Outcome::ALL {
+        let count = load(&metrics.outcomes[outcome as usize]);
+        let _ = writeln!(out, "anabranch_proxy_requests_total{{outcome=\"{name}\"}} {count}");
+    }
+    family(&mut out, "bytes_total", "counter", "Bytes of connections over the uplinks.");
+    for (direction, counter) in [("sent", &metrics.to_uplinks), ("received", &metrics.from_uplinks)]
+    {
+        let count = load(counter);
+        let _ = writeln!(out, "anabranch_proxy_bytes_total{{direction=\"{direction}\"}} {count}");
+    }
+    traffic(&mut out, shared);
+    of_uplinks(&mut out, shared);
+    out
+}
+
+fn family(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP anabranch_proxy_{name} {help}");
+    let _ = writeln!(out, "# TYPE anabranch_proxy_{name} {kind}");
+}
+
+fn traffic(out: &mut String, shared: &Shared) {
+    family(out, "uplink_bytes_total", "counter", "Bytes over the uplink, with headers.");
+    for uplink in &shared.uplinks {
+        let (interface, traffic) = (&uplink.interface, &uplink.traffic);
+        for (direction, counter) in [("sent", &traffic.sent), ("received", &traffic.received)] {
+            let count = counter.load(Ordering::Relaxed);
+            let labels = format!("uplink=\"{interface}\",direction=\"{direction}\"");
+            let _ = writeln!(out, "anabranch_proxy_uplink_bytes_total{{{labels}}} {count}");
+        }
+    }
+}
+
+fn of_uplinks(out: &mut String, shared: &Shared) {
+    let states: Vec<_> =
+        shared.uplinks.iter().map(|uplink| (uplink, state(shared, uplink))).collect();
+    let mut gauge =
+        |name: &str,
+         help: &str,
+         value: &dyn Fn(&super::OpenUplink, &UplinkState) -> Option<f64>| {
+            family(out, name, "gauge", help);
+            for (uplink, state) in &states {
+                if let Some(value) = value(uplink, state) {
+                    let interface = &uplink.interface;
+                    let _ =
+                        writeln!(out, "anabranch_proxy_{name}{{uplink=\"{interface}\"}} {value}");
+                }
+            }
+        };
+    gauge("uplink_usable", "Whether the uplink is up and has a route.", &|uplink, _| {
+        Some(f64::from(u8::from(uplink.usable.load(Ordering::Relaxed))))
+    });
+    gauge("uplink_subflows", "Subflows on the uplink.", &|_, state| Some(state.subflows as f64));
+    gauge("uplink_srtt_seconds", "Smallest smoothed round-trip time.", &|_, state| {
+        state.srtt_ns.map(|ns| ns as f64 * 1e-9)
+    });
+}
+
+fn state(shared: &Shared, uplink: &super::OpenUplink) -> UplinkState {
+    shared.host.inspect(|_, endpoint, _| {
+        let mut state = UplinkState::default();
+        let subflows = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
+        for subflow in subflows.filter(|subflow| subflow.local.address == uplink.address) {
+            state.subflows += 1;
+            let srtt = subflow.view.srtt.map(|srtt| srtt.as_nanos());
+            state.srtt_ns = [state.srtt_ns, srtt].into_iter().flatten().min();
+        }
+        state
+    })
+}

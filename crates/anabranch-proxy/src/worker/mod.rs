@@ -1,0 +1,196 @@
+//! The process that parses packets. It gives up all privileges before it reads the first one.
+
+mod carry;
+mod client;
+mod counted_device;
+mod metrics;
+mod privileges;
+mod relay;
+
+use std::io::{self, BufRead};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use anabranch_host::Host;
+use anabranch_live::TunDevice;
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::path_manager::Backup;
+use rustix::rand::{GetRandomFlags, getrandom};
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::{Notify, watch};
+use tracing::{error, info};
+
+use crate::orders::{Assignment, Order, Role, Uplink};
+use crate::policies::with_interfaces;
+use counted_device::{CountedDevice, Traffic};
+use metrics::Metrics;
+
+/// What all tasks of the process share.
+struct Shared {
+    host: Host,
+    uplinks: Vec<OpenUplink>,
+    metrics: Metrics,
+    log_destinations: bool,
+    /// Whether this process takes no further connections.
+    draining: watch::Sender<bool>,
+    /// Tells that a connection has ended.
+    ended: Notify,
+}
+
+/// An uplink while the process runs.
+struct OpenUplink {
+    interface: String,
+    address: IpAddr,
+    backup: bool,
+    traffic: Arc<Traffic>,
+    usable: AtomicBool,
+}
+
+impl OpenUplink {
+    fn new(uplink: &Uplink) -> Self {
+        OpenUplink {
+            interface: uplink.interface.clone(),
+            address: uplink.address,
+            backup: uplink.backup,
+            traffic: Traffic::of(uplink.address),
+            usable: AtomicBool::new(true),
+        }
+    }
+}
+
+/// Run until the supervisor says that it is enough. Its first line on the standard input is the
+/// [`Assignment`].
+pub(crate) fn main() -> io::Result<()> {
+    privileges::give_up()?;
+    let mut line = String::new();
+    let mut input = io::BufReader::new(io::stdin());
+    input.read_line(&mut line)?;
+    let assignment: Assignment = serde_json::from_str(&line)?;
+    let (tell, orders) = unbounded_channel();
+    // Standard input is a pipe, and lines are rare.
+    thread::Builder::new().name("orders".into()).spawn(move || {
+        for line in input.lines().map_while(Result::ok) {
+            let Ok(order) = serde_json::from_str(&line) else { break };
+            if tell.send(order).is_err() {
+                break;
+            }
+        }
+    })?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(run(assignment, orders));
+    // A look-up of a name may still wait for its time limit.
+    runtime.shutdown_background();
+    done
+}
+
+async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Result<()> {
+    let device = TunDevice::open_with_offload(&assignment.device)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", assignment.device)))?;
+    let config = assignment.policies.config().map_err(io::Error::other)?;
+    let uplinks = &assignment.uplinks;
+    let mtus = uplinks.iter().map(|uplink| (uplink.address, uplink.mtu)).collect();
+    let config = with_interfaces(config, mtus);
+    let addresses = uplinks.iter().map(|uplink| uplink.address).collect();
+    let uplinks: Vec<_> = uplinks.iter().map(OpenUplink::new).collect();
+    let traffic = uplinks.iter().map(|uplink| Arc::clone(&uplink.traffic)).collect();
+    let host = Host::new(CountedDevice { device, traffic }, addresses, random()?, config);
+    let shared = Arc::new(Shared {
+        host,
+        uplinks,
+        metrics: Metrics::default(),
+        log_destinations: assignment.log_destinations,
+        draining: watch::Sender::new(false),
+        ended: Notify::new(),
+    });
+    for uplink in assignment.uplinks.iter().filter(|uplink| !uplink.usable) {
+        shared.set_usable(uplink.address, false);
+    }
+    if let Some(address) = assignment.metrics {
+        metrics::serve(address, Arc::clone(&shared)).await?;
+    }
+    let work = start(&assignment, &shared).await?;
+    tokio::select! {
+        done = work => done,
+        done = Arc::clone(&shared).follow(orders) => done,
+    }
+}
+
+/// Open what the role needs. The result is the work itself.
+async fn start(
+    assignment: &Assignment,
+    shared: &Arc<Shared>,
+) -> io::Result<std::pin::Pin<Box<dyn Future<Output = io::Result<()>> + Send>>> {
+    let key = assignment.key.map(crate::proof::Key::from_bytes);
+    match &assignment.role {
+        Role::Client { listen, relay } => {
+            let relay = relay.zip(key);
+            Ok(Box::pin(client::start(*listen, relay, Arc::clone(shared)).await?))
+        }
+        Role::Relay { .. } => {
+            let key = key.ok_or_else(|| io::Error::other("a relay needs a secret"))?;
+            Ok(Box::pin(relay::start(&assignment.role, key, Arc::clone(shared))?))
+        }
+    }
+}
+
+/// Random bytes of the system.
+fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    // Linux fills up to 256 bytes at once.
+    let count = getrandom(&mut bytes, GetRandomFlags::empty())?;
+    if count == N { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+impl Shared {
+    /// Do what the supervisor says. Returns after the last connection, or if the supervisor is gone.
+    async fn follow(self: Arc<Self>, mut orders: UnboundedReceiver<Order>) -> io::Result<()> {
+        loop {
+            match orders.recv().await {
+                Some(Order::Uplink { address, usable }) => self.set_usable(address, usable),
+                Some(Order::Drain) => break,
+                None => {
+                    error!("the process that set up the network is gone");
+                    return Ok(());
+                }
+            }
+        }
+        self.draining.send_replace(true);
+        let open = self.metrics.open();
+        info!(connections = open, "draining");
+        while self.metrics.open() > 0 {
+            let ended = self.ended.notified();
+            tokio::select! {
+                () = ended => {}
+                order = orders.recv() => if order.is_none() { break },
+            }
+        }
+        Ok(())
+    }
+
+    fn set_usable(&self, address: IpAddr, usable: bool) {
+        let Some(uplink) = self.uplinks.iter().find(|uplink| uplink.address == address) else {
+            return;
+        };
+        uplink.usable.store(usable, Ordering::Relaxed);
+        self.host.set_address_usable(address, usable);
+        let state = if usable { "up" } else { "down" };
+        info!(uplink = uplink.interface, state, "uplink");
+    }
+
+    /// Options of a connection whose first subflow uses the uplink at this index.
+    fn config_from(&self, first: usize) -> ConnectionConfig {
+        let mut uplinks: Vec<_> = self.uplinks.iter().collect();
+        uplinks[..=first].rotate_right(1);
+        let config = self.host.config().clone();
+        let config = config.local_addresses(Some(uplinks.iter().map(|it| it.address).collect()));
+        match uplinks.iter().position(|uplink| !uplink.backup) {
+            Some(regular) if uplinks.iter().any(|uplink| uplink.backup) => {
+                config.path_manager(move || Box::new(Backup::new(regular)))
+            }
+            _ => config,
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The relay: clients' connections, and connections to their destinations.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anabranch_host::{Listener, Stream};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+use tracing::{debug, info, warn};
+
+use super::Shared;
+use super::carry::{carry, prepare};
+use super::metrics::Outcome;
+use crate::clock;
+use crate::convert::{Connect, ErrorCode, MOST_BYTES, Relay, Request, Step, TcpOption};
+use crate::destinations::Destinations;
+use crate::orders::Role;
+use crate::proof::{Key, Refusal, Verifier};
+
+/// Longest time for a client's request (this project).
+const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
+/// Longest time until a destination answers (this project).
+const MOST_CONNECTING_TIME: Duration = Duration::from_secs(20);
+/// Time for a client to read an error (this project).
+const MOST_ERROR_TIME: Duration = Duration::from_secs(5);
+/// Connections that wait for their request at most (this project), so that those without the secret
+/// cannot take the places of the others.
+const MOST_WAITING: usize = 256;
+/// Least time between two lines about refusals (this project).
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+/// ICMP codes of "destination unreachable": network, host. RFC 792.
+const NETWORK_UNREACHABLE: u8 = 0;
+const HOST_UNREACHABLE: u8 = 1;
+
+struct Service {
+    shared: Arc<Shared>,
+    verifier: Mutex<Verifier>,
+    destinations: Destinations,
+    max_connections: usize,
+    max_per_client: usize,
+    /// Connections of each client address.
+    clients: Mutex<BTreeMap<IpAddr, usize>>,
+    waiting: Semaphore,
+    log: RefusalLog,
+}
+
+/// A place among the connections of a client address.
+struct Place<'a> {
+    service: &'a Service,
+    client: IpAddr,
+}
+
+/// Listen for clients. The result takes their connections.
+pub(super) fn start(
+    role: &Role,
+    key: Key,
+    shared: Arc<Shared>,
+) -> io::Result<impl Future<Output = io::Result<()>> + Send + use<>> {
+    let Role::Relay { port, allow, own, max_connections, max_connections_per_client } = role else {
+        return Err(io::Error::other("this is no relay"));
+    };
+    let ranges = allow.iter().map(|range| range.parse().map_err(io::Error::other));
+    let allowed = ranges.collect::<io::Result<_>>()?;
+    let listener = shared.host.listen(*port)?;
+    info!(port, "ready for clients");
+    let service = Service {
+        verifier: Mutex::new(Verifier::new(key, clock::milliseconds())),
+        destinations: Destinations { allowed, own: own.clone() },
+        max_connections: *max_connections,
+        max_per_client: *max_connections_per_client,
+        clients: Mutex::default(),
+        waiting: Semaphore::new(MOST_WAITING),
+        log: RefusalLog::default(),
+        shared,
+    };
+    Ok(serve(listener, Arc::new(service)))
+}
+
+async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
+    let mut draining = service.shared.draining.subscribe();
+    loop {
+        let (stream, client) = tokio::select! {
+            accepted = listener.accept() => accepted?,
+            _ = draining.wait_for(|draining| *draining) => break,
+        };
+        let service = Arc::clone(&service);
+        tokio::spawn(async move {
+            let _open = service.shared.metrics.opened(&service.shared.ended);
+            if let Err(error) = service.handle(stream, client).await {
+                debug!(%error, "a client's connection");
+            }
+        });
+    }
+    drop(listener);
+    std::future::pending().await
+}
+
+impl Service {
+    async fn handle(&self, mut stream: Stream, client: SocketAddr) -> io::Result<()> {
+        let Ok(waiting) = self.waiting.try_acquire() else {
+            self.shared.metrics.count(Outcome::Overload);
+            stream.abort();
+            return Ok(());
+        };
+        let Ok(request) = timeout(MOST_REQUEST_TIME, receive(&mut stream)).await else {
+            stream.abort();
+            return Err(ErrorKind::TimedOut.into());
+        };
+        let request = match request? {
+            Ok(request) => request,
+            Err(answer) => return self.refuse(stream, &answer, Outcome::Malformed).await,
+        };
+        drop(waiting);
+        let admitted = self.admit(&request, client.ip());
+        let (connect, _place) = match admitted {
+            Ok(admitted) => admitted,
+            Err((code, outcome)) => {
+                return self.refuse(stream, &Request::refuse(code, &[0]), outcome).await;
+            }
+        };
+        // Without a Connect TLV, the client wants information only.
+        let Some(connect) = connect else {
+            stream.write_all(&request.accept(&[])).await?;
+            return stream.shutdown().await;
+        };
+        let opened = timeout(MOST_CONNECTING_TIME, connect_to(connect)).await;
+        let opened = opened.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
+        if self.shared.log_destinations {
+            let error = opened.as_ref().err().map(ToString::to_string);
+            info!(client = %client.ip(), destination = %connect.remote, error, "connection");
+        }
+        match opened {
+            Ok(far) => self.carry(stream, far, &request).await,
+            Err(error) => {
+                let (code, value) = code_of(&error);
+                let answer = Request::refuse(code, &[value]);
+                self.refuse(stream, &answer, Outcome::Unreachable).await
+            }
+        }
+    }
+
+    /// Decide about a request.
+    fn admit<'a, 'b>(
+        &'a self,
+        request: &'b Request,
+        client: IpAddr,
+    ) -> Result<(Option<&'b Connect>, Place<'a>), (ErrorCode, Outcome)> {
+        let verified = lock(&self.verifier).verify(request, clock::milliseconds());
+        if let Err(refusal) = verified {
+            self.log.warn(client, &refusal.to_string());
+            let code = match refusal {
+                Refusal::Missing => ErrorCode::MissingCookie,
+                Refusal::TooMany => ErrorCode::ResourceExceeded,
+                Refusal::Wrong | Refusal::OtherTime | Refusal::Used => ErrorCode::NotAuthorized,
+            };
+            return Err((code, Outcome::Unproved));
+        }
+        let connect = request.connect.as_ref();
+        if connect.is_some_and(|connect| !self.destinations.admits(connect.remote.ip())) {
+            self.log.warn(client, "the destination is not public, and not allowed");
+            return Err((ErrorCode::NotAuthorized, Outcome::NotAllowed));
+        }
+        let place = self.place(client).ok_or_else(|| {
+            self.log.warn(client, "too many connections");
+            (ErrorCode::ResourceExceeded, Outcome::Overload)
+        })?;
+        Ok((connect, place))
+    }
+
+    /// A place for one more connection of a client, if there is one.
+    fn place(&self, client: IpAddr) -> Option<Place<'_>> {
+        let mut clients = lock(&self.clients);
+        let total: usize = clients.values().sum();
+        let own = clients.get(&client).copied().unwrap_or(0);
+        if total >= self.max_connections || own >= self.max_per_client {
+            return None;
+        }
+        clients.insert(client, own + 1);
+        Some(Place { service: self, client })
+    }
+
+    async fn carry(
+        &self,
+        mut stream: Stream,
+        mut far: TcpStream,
+        request: &Request,
+    ) -> io::Result<()> {
+        let metrics = &self.shared.metrics;
+        metrics.count(Outcome::Opened);
+        prepare(&far)?;
+        stream.write_all(&request.accept(&[])).await?;
+        metrics.from_uplinks.fetch_add(request.data.len() as u64, Ordering::Relaxed);
+        far.write_all(&request.data).await?;
+        carry(far, stream, &metrics.to_uplinks, &metrics.from_uplinks).await
+    }
+
+    /// Send an error, and close. The client resets the connection when it has read the error (RFC
+    /// 8803 §6.2.8).
+    async fn refuse(&self, mut stream: Stream, answer: &[u8], outcome: Outcome) -> io::Result<()> {
+        self.shared.metrics.count(outcome);
+        stream.write_all(answer).await?;
+        stream.shutdown().await?;
+        let mut rest = [0; MOST_BYTES];
+        let ended = async { while matches!(stream.read(&mut rest).await, Ok(1..)) {} };
+        let _ = timeout(MOST_ERROR_TIME, ended).await;
+        Ok(())
+    }
+}
+
+/// A log of refusals with at most one line a second, so that nobody can fill a disk.
+#[derive(Default)]
+struct RefusalLog(Mutex<(Option<Instant>, u64)>);
+
+impl RefusalLog {
+    fn warn(&self, client: IpAddr, why: &str) {
+        let (last, suppressed) = &mut *lock(&self.0);
+        let now = Instant::now();
+        if last.is_some_and(|last| now - last < LOG_INTERVAL) {
+            *suppressed += 1;
+            return;
+        }
+        *last = Some(now);
+        warn!(%client, suppressed = std::mem::take(suppressed), "{why}");
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut clients = lock(&self.service.clients);
+        if let Some(own) = clients.get_mut(&self.client) {
+            *own -= 1;
+            if *own == 0 {
+                clients.remove(&self.client);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Read a request, or decide the answer that refuses it.
+async fn receive(stream: &mut Stream) -> io::Result<Result<Request, Vec<u8>>> {
+    let (mut relay, mut buffer) = (Relay::default(), [0; MOST_BYTES]);
+    loop {
+        let count = stream.read(&mut buffer).await?;
+        if count == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        match relay.handle_data(&buffer[..count]) {
+            Step::Wait => {}
+            Step::Decide(request) => return Ok(Ok(request)),
+            Step::Refuse(_, answer) => return Ok(Err(answer)),
+            Step::Reset(why) => {
+                stream.abort();
+                return Err(io::Error::new(ErrorKind::InvalidData, why));
+            }
+        }
+    }
+}
+
+/// Connect to a destination with a socket of the kernel: one of Multipath TCP if the client asks for
+/// the option.
+async fn connect_to(connect: &Connect) -> io::Result<TcpStream> {
+    let options = connect.options.iter().flatten();
+    if !options.into_iter().any(|option| option.kind == TcpOption::MPTCP) {
+        return TcpStream::connect(connect.remote).await;
+    }
+    let domain = Domain::for_address(connect.remote);
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP))?;
+    socket.set_nonblocking(true)?;
+    TcpSocket::from_std_stream(socket.into()).connect(connect.remote).await
+}
+
+/// The error for a client, with its value. RFC 8803 §6.2.8.
+fn code_of(error: &io::Error) -> (ErrorCode, u8) {
+    match error.kind() {
+        ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
+            (ErrorCode::ConnectionReset, 0)
+        }
+        ErrorKind::NetworkUnreachable => (ErrorCode::DestinationUnreachable, NETWORK_UNREACHABLE),
+        ErrorKind::HostUnreachable | ErrorKind::TimedOut => {
+            (ErrorCode::DestinationUnreachable, HOST_UNREACHABLE)
+        }
+        _ => (ErrorCode::NetworkFailure, 0),
+    }
+}

@@ -1,0 +1,563 @@
+//! The cases, and the network that they use.
+#![expect(clippy::disallowed_methods, reason = "the test measures real time")]
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, exit};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::programs::Transfer;
+use crate::rooms::{Folder, Room, Running, output};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch-proxy");
+/// The destination, and the relay's public address. Both look like addresses of the Internet.
+const DESTINATION: &str = "203.0.114.2";
+const RELAY: &str = "203.0.115.1";
+const PORT: u16 = 5124;
+const DESTINATION_PORT: u16 = 80;
+/// Rate, delay in each direction, queue. NSDI 2012 §4.2: WiFi with 20 ms and 80 ms of buffer, 3G with
+/// 150 ms and 2 s.
+const WIFI: [&str; 3] = ["8Mbit/s", "10ms", "54packets"];
+const CELLULAR: [&str; 3] = ["2Mbit/s", "75ms", "333packets"];
+/// The same with 240 ms of buffer. What waits in the buffer of the remaining uplink is part of any
+/// pause.
+const SHORT_QUEUE: [&str; 3] = ["2Mbit/s", "75ms", "40packets"];
+const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
+
+type Case = fn() -> Result;
+/// Cases, and how often each may be tried: those that measure time need a machine that is in time.
+const CASES: [(&str, Case, usize); 11] = [
+    ("curl without changes", curl, 1),
+    ("take-down and clean-up", take_down, 1),
+    ("privileges", privileges, 1),
+    ("a recorded opening", recorded_opening, 1),
+    ("destinations", destinations, 1),
+    ("300 connections", many, 1),
+    ("the kernel's Multipath TCP without a relay", direct, 1),
+    ("an uplink goes and comes back", coming_and_going, 1),
+    ("a slow uplink costs no throughput", small_windows, 3),
+    ("a backup carries nothing until it is needed", backup, 3),
+    ("a dead uplink costs less than a second", dead_uplink, 3),
+];
+
+pub(crate) fn run_all(arguments: &[String]) {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root && !anabranch_live::is_inside() {
+        match anabranch_live::enter(arguments) {
+            Ok(status) => exit(status.code().unwrap_or(1)),
+            Err(error) => return println!("namespaces skipped: {error}"),
+        }
+    }
+    if let Some(missing) = missing() {
+        return println!("namespaces skipped: {missing}");
+    }
+    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
+    let mut failed = 0;
+    for (name, case, tries) in CASES {
+        if filter.is_some_and(|filter| !name.contains(filter.as_str())) {
+            continue;
+        }
+        let started = Instant::now();
+        let mut outcome = case();
+        for _ in 1..tries {
+            let Err(error) = &outcome else { break };
+            println!("    again, on a machine that may be busy: {error}");
+            outcome = case();
+        }
+        let took = started.elapsed().as_secs_f64();
+        match outcome {
+            Ok(()) => println!("{name} ... ok ({took:.1} s)"),
+            Err(error) => {
+                println!("{name} ... FAILED ({took:.1} s): {error}");
+                failed += 1;
+            }
+        }
+    }
+    exit(failed.min(1));
+}
+
+/// What this host lacks.
+fn missing() -> Option<String> {
+    for (program, argument) in
+        [("ip", "-V"), ("nft", "--version"), ("unshare", "-V"), ("nsenter", "-V")]
+    {
+        if output(Command::new(program).arg(argument)).is_err() {
+            return Some(format!("the program {program} is missing"));
+        }
+    }
+    let room = match Room::new() {
+        Ok(room) => room,
+        Err(error) => return Some(format!("no namespaces: {error}")),
+    };
+    let tries = ["ip tuntap add dev t mode tun", "nft add table ip t"];
+    tries.iter().find_map(|command| room.run(command).err()).map(|error| error.to_string())
+}
+
+/// Client, relay and destination, with two uplinks.
+struct World {
+    client: Room,
+    relay: Room,
+    destination: Room,
+    folder: Folder,
+    _wires: Vec<Running>,
+    _server: Running,
+}
+
+impl World {
+    fn new(uplinks: [[&str; 3]; 2]) -> Result<Self> {
+        let (client, relay, destination) = (Room::new()?, Room::new()?, Room::new()?);
+        let folder = Folder::new()?;
+        let mut wires = Vec::new();
+        for (index, link) in uplinks.iter().enumerate() {
+            let number = index + 1;
+            let ends = [format!("c{number}"), format!("r{number}")];
+            let sockets = ends.each_ref().map(|end| folder.file(end));
+            for (end, room) in [&client, &relay].into_iter().enumerate() {
+                let interface = &ends[end];
+                let mut command = room.command(&this());
+                command.arg("--wire").arg(interface).arg(&sockets[end]).arg(&sockets[1 - end]);
+                let _ = fs::remove_file(&sockets[end]);
+                wires.push(Running::start(command.args(link))?);
+                wait_for(&sockets[end])?;
+                let host = 2 - end;
+                room.run(&format!("ip addr add 10.{number}.0.{host}/24 dev {interface}"))?;
+                room.run(&format!("ip link set dev {interface} txqueuelen 1000 up"))?;
+            }
+            client.run(&format!("ip route add default dev c{number} metric {number}00"))?;
+        }
+        let relay_process = relay.pid();
+        destination.run(&format!(
+            "ip link add dev far0 type veth peer name near0 netns {relay_process}"
+        ))?;
+        relay.run("ip addr add 203.0.114.1/24 dev near0")?;
+        relay.run("ip link set dev near0 up")?;
+        relay.run(&format!("ip addr add {RELAY}/32 dev lo"))?;
+        destination.run(&format!("ip addr add {DESTINATION}/24 dev far0"))?;
+        destination.run("ip link set dev far0 up")?;
+        let mut server = destination.command(&this());
+        let server = Running::start(server.args(["--serve", &DESTINATION_PORT.to_string()]))?;
+        let secret = folder.file("secret");
+        let mut file = fs::File::create(&secret)?;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        writeln!(file, "0123456789abcdefghijklmnopqrstuvwxyz")?;
+        Ok(World { client, relay, destination, folder, _wires: wires, _server: server })
+    }
+
+    fn proxy(&self, room: &Room, arguments: &str) -> Command {
+        let mut command = room.command(Path::new(PROGRAM));
+        command.args(arguments.split(' ').filter(|word| !word.is_empty()));
+        command.env("RUNTIME_DIRECTORY", self.folder.file("run"));
+        command
+    }
+
+    fn secret(&self) -> String {
+        self.folder.file("secret").display().to_string()
+    }
+
+    fn start_relay(&self, more: &str) -> Result<Running> {
+        let arguments = format!(
+            "relay --listen {PORT} --uplink r1 --uplink r2 --secret-file {} {more}",
+            self.secret()
+        );
+        let running = Running::start(&mut self.proxy(&self.relay, &arguments))?;
+        running.wait_for("ready for clients")?;
+        Ok(running)
+    }
+
+    fn start_client(&self, more: &str) -> Result<Running> {
+        let arguments =
+            format!("client --relay {RELAY}:{PORT} --secret-file {} {more}", self.secret());
+        let running = Running::start(&mut self.proxy(&self.client, &arguments))?;
+        running.wait_for("ready for SOCKS5")?;
+        Ok(running)
+    }
+
+    /// Fetch through the proxy.
+    fn fetch(&self, bytes: usize, connections: usize) -> Result<Vec<Transfer>> {
+        let target = format!("{DESTINATION}:{DESTINATION_PORT}");
+        let mut command = self.client.command(&this());
+        command.args(["--fetch", &target, &bytes.to_string(), &connections.to_string()]);
+        let text = output(&mut command)?;
+        let parse = |line: &str| Transfer::parse(line).ok_or_else(|| line.to_owned().into());
+        text.lines().map(parse).collect()
+    }
+
+    /// A metric of the client, which serves them at port 9124.
+    fn metric(&self, name: &str) -> Result<f64> {
+        let request = self.folder.file("request");
+        fs::write(&request, "GET /metrics HTTP/1.1\r\n\r\n")?;
+        let mut command = self.client.command(&this());
+        let bytes = output(command.args(["--send", "127.0.0.1:9124"]).arg(request))?;
+        let bytes = bytes.trim().trim_matches(['[', ']']).split(", ").map(str::parse);
+        let text = String::from_utf8(bytes.collect::<std::result::Result<_, _>>()?)?;
+        let key = format!("anabranch_proxy_{name} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(&key));
+        Ok(value.ok_or_else(|| format!("no {name} in {text}"))?.parse()?)
+    }
+
+    /// The state that the proxy changes.
+    fn state(&self, room: &Room) -> Result<String> {
+        let mut state = String::new();
+        for command in [
+            "ip link show",
+            "ip rule show",
+            "ip route show table all",
+            "nft list ruleset",
+            "sysctl net.ipv4.conf.all.forwarding net.ipv4.conf.default.forwarding",
+        ] {
+            state += &room.run(command)?;
+        }
+        for interface in ["c1", "c2", "r1", "r2"] {
+            let key = format!("sysctl net.ipv4.conf.{interface}.forwarding");
+            state += &room.run(&key).unwrap_or_default();
+        }
+        Ok(state)
+    }
+}
+
+fn this() -> PathBuf {
+    std::env::current_exe().expect("this program has a path")
+}
+
+fn wait_for(file: &Path) -> Result {
+    for _ in 0..500 {
+        if file.exists() {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Err(format!("{} does not appear", file.display()).into())
+}
+
+fn require(condition: bool, message: impl Into<String>) -> Result {
+    if condition { Ok(()) } else { Err(message.into().into()) }
+}
+
+/// Both SOCKS5 and HTTP CONNECT carry curl's requests, over both uplinks, and every byte is right.
+fn curl() -> Result {
+    const BYTES: usize = 20_000_000;
+    if output(Command::new("curl").arg("--version")).is_err() {
+        println!("curl without changes ... skipped: the program curl is missing");
+        return Ok(());
+    }
+    let world = World::new([FAST, FAST])?;
+    let (_relay, _client) = (
+        world.start_relay("")?,
+        world.start_client("--uplink c1 --uplink c2 --metrics 127.0.0.1:9124")?,
+    );
+    let mut expected = Vec::new();
+    while expected.len() < BYTES {
+        let chunk = (BYTES - expected.len()).min(1 << 16);
+        let phase = anabranch_wire::pattern::phase_of(expected.len() as u64);
+        expected.extend(anabranch_wire::pattern::slice(
+            phase,
+            chunk.min(anabranch_wire::pattern::MAX_SLICE),
+        ));
+    }
+    let file = world.folder.file("fetched");
+    for proxy in ["--proxy socks5h://127.0.0.1:1080", "--proxytunnel --proxy http://127.0.0.1:1080"]
+    {
+        let to = file.display();
+        let url = format!("http://{DESTINATION}/{BYTES}");
+        world.client.run(&format!("curl -sS --fail --max-time 60 {proxy} -o {to} {url}"))?;
+        require(sha256(&fs::read(&file)?) == sha256(&expected), "the bytes are wrong")?;
+    }
+    require(world.metric("requests_total{outcome=\"opened\"}")? == 2.0, "two requests")?;
+    for uplink in ["c1", "c2"] {
+        let bytes = world
+            .metric(&format!("uplink_bytes_total{{uplink=\"{uplink}\",direction=\"received\"}}"))?;
+        require(bytes > 1e6, format!("{uplink} received {bytes} bytes"))?;
+    }
+    Ok(())
+}
+
+fn sha256(bytes: &[u8]) -> Vec<u8> {
+    use sha2::Digest;
+    sha2::Sha256::digest(bytes).to_vec()
+}
+
+/// SIGTERM takes everything down; after SIGKILL the next start does.
+fn take_down() -> Result {
+    let world = World::new([FAST, FAST])?;
+    let before = (world.state(&world.client)?, world.state(&world.relay)?);
+    let mut dry = world.proxy(
+        &world.client,
+        &format!(
+            "client --uplink c1 --relay {RELAY}:{PORT} --secret-file {} --dry-run",
+            world.secret()
+        ),
+    );
+    let plan = output(&mut dry)?;
+    require(plan.contains("ip rule add from 198.18.77.1 lookup"), &*plan)?;
+    require(world.state(&world.client)? == before.0, "--dry-run has changed the network")?;
+    let (mut relay, mut client) =
+        (world.start_relay("")?, world.start_client("--uplink c1 --uplink c2")?);
+    require(world.state(&world.client)? != before.0, "the client has set up nothing")?;
+    world.fetch(100_000, 1)?;
+    client.end("-TERM")?;
+    relay.end("-TERM")?;
+    unchanged(&before.0, &world.state(&world.client)?)?;
+    unchanged(&before.1, &world.state(&world.relay)?)?;
+    let (mut relay, mut client) =
+        (world.start_relay("")?, world.start_client("--uplink c1 --uplink c2")?);
+    client.end("-KILL")?;
+    relay.end("-KILL")?;
+    thread::sleep(Duration::from_millis(300));
+    require(world.state(&world.client)? != before.0, "SIGKILL cannot take anything down")?;
+    let (mut relay, mut client) =
+        (world.start_relay("")?, world.start_client("--uplink c1 --uplink c2")?);
+    world.fetch(100_000, 1)?;
+    client.end("-INT")?;
+    relay.end("-TERM")?;
+    unchanged(&before.0, &world.state(&world.client)?)?;
+    unchanged(&before.1, &world.state(&world.relay)?)
+}
+
+fn unchanged(before: &str, after: &str) -> Result {
+    let new: Vec<_> = after.lines().filter(|line| !before.contains(line)).collect();
+    let gone: Vec<_> = before.lines().filter(|line| !after.contains(line)).collect();
+    require(before == after, format!("left behind: {new:#?}, lost: {gone:#?}"))
+}
+
+/// The process that parses packets has no privilege.
+fn privileges() -> Result {
+    let world = World::new([FAST, FAST])?;
+    let (_relay, _client) =
+        (world.start_relay("")?, world.start_client("--uplink c1 --uplink c2")?);
+    let mut workers = 0;
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let folder = entry.path();
+        let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let is_ours = || {
+            let run = world.folder.file("run").display().to_string();
+            text("environ").contains(&run)
+        };
+        if !text("cmdline").ends_with("\0worker\0") || !is_ours() {
+            continue;
+        }
+        workers += 1;
+        let status = text("status");
+        for line in [
+            "CapInh:\t0000000000000000",
+            "CapPrm:\t0000000000000000",
+            "CapEff:\t0000000000000000",
+            "CapAmb:\t0000000000000000",
+            "NoNewPrivs:\t1",
+        ] {
+            require(status.contains(line), format!("no {line:?} in {status}"))?;
+        }
+        let mapped = fs::read_to_string("/proc/self/uid_map")?.contains("4294967295");
+        if mapped {
+            require(!status.contains("Uid:\t0\t"), "the process is still root")?;
+        }
+    }
+    require(workers == 2, format!("{workers} processes without privileges"))
+}
+
+/// The relay refuses a request that somebody has recorded and sends again.
+fn recorded_opening() -> Result {
+    let world = World::new([FAST, FAST])?;
+    let file = world.folder.file("opening");
+    let mut recorder = world.relay.command(&this());
+    let mut recorder = Running::start(recorder.args(["--record", &PORT.to_string()]).arg(&file))?;
+    thread::sleep(Duration::from_millis(300));
+    {
+        let _client = world.start_client("--uplink c1 --uplink c2")?;
+        let _ = world.fetch(1000, 1);
+    }
+    recorder.child.wait()?;
+    let _relay = world.start_relay("")?;
+    let send = |file: &Path| -> Result<Vec<u8>> {
+        let mut command = world.client.command(&this());
+        let text = output(command.args(["--send", &format!("{RELAY}:{PORT}")]).arg(file))?;
+        let numbers = text.trim().trim_matches(['[', ']']).split(", ").map(str::parse);
+        Ok(numbers.collect::<std::result::Result<_, _>>()?)
+    };
+    // The relay has started after the recording.
+    require(send(&file)?[4..7] == [30, 1, 32], "an opening from before the relay's start")?;
+    // A relay that ran then accepts it once.
+    drop(_relay);
+    let mut recorder = world.relay.command(&this());
+    let mut recorder =
+        Running::start(recorder.args(["--record", &(PORT + 1).to_string()]).arg(&file))?;
+    let _relay = world.start_relay("")?;
+    {
+        let arguments = format!(
+            "client --uplink c1 --relay {RELAY}:{} --secret-file {}",
+            PORT + 1,
+            world.secret()
+        );
+        let client = Running::start(&mut world.proxy(&world.client, &arguments))?;
+        client.wait_for("ready for SOCKS5")?;
+        let _ = world.fetch(1000, 1);
+    }
+    recorder.child.wait()?;
+    let first = send(&file)?;
+    require(first == [1, 1, 0x22, 0x63], format!("the first time: {first:?}"))?;
+    let again = send(&file)?;
+    // RFC 8803 §6.2.8: 32 is "not authorized".
+    require(again == [1, 2, 0x22, 0x63, 30, 1, 32, 0], format!("the second time: {again:?}"))
+}
+
+/// Private addresses and the relay itself are no destinations, unless they are allowed.
+fn destinations() -> Result {
+    let world = World::new([FAST, FAST])?;
+    world.destination.run("ip addr add 192.168.77.1/32 dev lo")?;
+    world.relay.run(&format!("ip route add 192.168.77.1 via {DESTINATION}"))?;
+    let client = world.start_client("--uplink c1 --uplink c2")?;
+    let ask = |target: &str| -> Result<String> {
+        let mut command = world.client.command(&this());
+        Ok(output(command.args(["--fetch", target, "1000", "1"]))?.trim().to_owned())
+    };
+    let relay = world.start_relay("")?;
+    for target in ["192.168.77.1:80", "10.1.0.1:80", "169.254.169.254:80", "203.0.114.1:80"] {
+        let answer = ask(target)?;
+        require(answer.contains("code 2"), format!("{target}: {answer}"))?;
+    }
+    // RFC 8803 §6.2.5: the relay's loopback is no address of a destination at all.
+    require(ask("127.0.0.1:80")?.contains("code 1"), "127.0.0.1")?;
+    let closed = ask(&format!("{DESTINATION}:81"))?;
+    require(closed.contains("code 5"), format!("a closed port: {closed}"))?;
+    drop(relay);
+    // The old relay's network is there until the next start.
+    let _relay = world.start_relay("--allow 192.168.77.0/24")?;
+    let answer = ask("192.168.77.1:80")?;
+    require(answer.starts_with("1000 "), format!("an allowed range: {answer}"))?;
+    drop(client);
+    Ok(())
+}
+
+/// Many connections at once, each with all its bytes.
+fn many() -> Result {
+    const CONNECTIONS: usize = 300;
+    let world = World::new([FAST, FAST])?;
+    let _relay = world.start_relay("--max-connections-per-client 300")?;
+    let _client = world.start_client("--uplink c1 --uplink c2")?;
+    let transfers = world.fetch(200_000, CONNECTIONS)?;
+    require(transfers.len() == CONNECTIONS, format!("{} transfers", transfers.len()))?;
+    drop(_relay);
+    let _relay = world.start_relay("--max-connections-per-client 5")?;
+    let mut command = world.client.command(&this());
+    let target = format!("{DESTINATION}:{DESTINATION_PORT}");
+    let text = output(command.args(["--fetch", &target, "3000000", "20"]))?;
+    let refused = text.lines().filter(|line| line.contains("code 3")).count();
+    require((1..=15).contains(&refused), format!("{refused} of 20 are refused: {text}"))
+}
+
+/// Without a relay, a destination whose kernel speaks Multipath TCP uses both uplinks.
+fn direct() -> Result {
+    let world = World::new([FAST, FAST])?;
+    world.relay.run("sysctl -qw net.ipv4.ip_forward=1")?;
+    world.destination.run("ip route add default via 203.0.114.1")?;
+    let arguments = "client --uplink c1 --uplink c2 --metrics 127.0.0.1:9124";
+    let client = Running::start(&mut world.proxy(&world.client, arguments))?;
+    client.wait_for("ready for SOCKS5")?;
+    world.fetch(20_000_000, 1)?;
+    if !Path::new("/proc/sys/net/mptcp/enabled").exists() {
+        println!("    skipped: this kernel has no Multipath TCP");
+        return Ok(());
+    }
+    for uplink in ["c1", "c2"] {
+        let bytes = world
+            .metric(&format!("uplink_bytes_total{{uplink=\"{uplink}\",direction=\"received\"}}"))?;
+        require(bytes > 1e6, format!("{uplink} received {bytes} bytes"))?;
+    }
+    Ok(())
+}
+
+/// The client notices that an interface goes down, and uses it again when it has a route.
+fn coming_and_going() -> Result {
+    let world = World::new([FAST, FAST])?;
+    let _relay = world.start_relay("")?;
+    // The second uplink has no link at the start.
+    world.client.run("ip link set dev c2 down")?;
+    let client = world.start_client("--uplink c1 --uplink c2 --metrics 127.0.0.1:9124")?;
+    let usable = |uplink: &str| world.metric(&format!("uplink_usable{{uplink=\"{uplink}\"}}"));
+    require((usable("c1")?, usable("c2")?) == (1.0, 0.0), "c2 is down")?;
+    world.fetch(100_000, 1)?;
+    world.client.run("ip link set dev c2 up")?;
+    world.client.run("ip route add default dev c2 metric 200")?;
+    client.wait_for("uplink=\"c2\" state=\"up\"")?;
+    world.client.run("ip link set dev c1 down")?;
+    client.wait_for("uplink=\"c1\" state=\"down\"")?;
+    world.fetch(1_000_000, 1)?;
+    world.client.run("ip link set dev c1 up")?;
+    world.client.run("ip route add default dev c1 metric 100")?;
+    client.wait_for("uplink=\"c1\" state=\"up\"")?;
+    require((usable("c1")?, usable("c2")?) == (1.0, 1.0), "both are up")
+}
+
+/// 8 Mbit/s and 20 ms, 2 Mbit/s and 150 ms: the second uplink must not cost throughput, also with
+/// small windows. NSDI 2012, figure 4: without remedies it does.
+fn small_windows() -> Result {
+    let world = World::new([WIFI, CELLULAR])?;
+    for buffer in ["64KiB", "200KiB"] {
+        let relay = world.start_relay(&format!("--buffer {buffer}"))?;
+        let mut measured = Vec::new();
+        for uplinks in ["--uplink c1", "--uplink c1 --uplink c2"] {
+            let client = world.start_client(&format!("{uplinks} --buffer {buffer}"))?;
+            measured.push(world.fetch(8_000_000, 1)?[0].mbit_per_s());
+            drop(client);
+        }
+        let (better, both) = (measured[0], measured[1]);
+        println!("    {buffer}: {better:.2} Mbit/s over the better uplink, {both:.2} over both");
+        require(both >= 0.95 * better, format!("{buffer}: {both:.2} of {better:.2} Mbit/s"))?;
+        drop(relay);
+    }
+    Ok(())
+}
+
+/// A backup carries no data until the uplink dies, and then all.
+fn backup() -> Result {
+    let world = World::new([WIFI, SHORT_QUEUE])?;
+    let _relay = world.start_relay("")?;
+    let _client = world.start_client("--uplink c1 --backup c2 --metrics 127.0.0.1:9124")?;
+    world.fetch(2_000_000, 1)?;
+    let received = |uplink: &str| {
+        world.metric(&format!("uplink_bytes_total{{uplink=\"{uplink}\",direction=\"received\"}}"))
+    };
+    let (regular, backup) = (received("c1")?, received("c2")?);
+    require(regular >= 2e6 && backup < 1e4, format!("{regular} and {backup} bytes"))?;
+    let cuts = ["c1.cut", "r1.cut"].map(|name| world.folder.file(name));
+    let cutting = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(1));
+        cuts.iter().try_for_each(|file| fs::write(file, ""))
+    });
+    let transfer = world.fetch(1_500_000, 1)?[0];
+    cutting.join().expect("no panic")?;
+    let (pause, bytes) = (transfer.longest_pause, received("c2")?);
+    println!("    longest pause {pause:.2} s");
+    require(pause < 1.0 && bytes > 1e5, format!("{pause:.2} s, {bytes} bytes over the backup"))
+}
+
+/// An uplink that swallows everything, without a signal, stops a transfer for less than a second, and
+/// costs no byte. If all data travels over two equal uplinks, the pause is shorter.
+fn dead_uplink() -> Result {
+    let cases = [("", SHORT_QUEUE, 1.0), ("--scheduler redundant", WIFI, 0.3)];
+    for (policy, other, most) in cases {
+        let world = World::new([WIFI, other])?;
+        let _relay = world.start_relay(policy)?;
+        let _client = world.start_client(&format!("--uplink c1 --uplink c2 {policy}"))?;
+        let cuts = ["c1.cut", "r1.cut"].map(|name| world.folder.file(name));
+        let cutting = thread::spawn(move || {
+            thread::sleep(Duration::from_secs(2));
+            cuts.iter().try_for_each(|file| fs::write(file, ""))
+        });
+        let transfer = world.fetch(3_000_000, 1)?[0];
+        cutting.join().expect("no panic")?;
+        let Transfer { longest_pause, seconds, .. } = transfer;
+        println!("    {policy}: longest pause {longest_pause:.2} s, in {seconds:.1} s");
+        require(seconds > 2.5, format!("it was over after {seconds:.1} s"))?;
+        require(longest_pause < most, format!("{policy}: {longest_pause:.2} s"))?;
+        // New connections open over the other uplink.
+        let next = world.fetch(1000, 1)?[0];
+        println!("    a new connection has its first byte after {:.2} s", next.first_byte);
+        require(next.first_byte < 2.0, format!("{:.2} s until the first byte", next.first_byte))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Programs at both ends: a server and its client, and tools that record and repeat bytes.
+#![expect(clippy::disallowed_methods, reason = "the test measures real time")]
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anabranch_wire::pattern;
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Address and port of the client for programs.
+const PROXY: &str = "127.0.0.1:1080";
+
+/// A server: each connection asks for a number of bytes in a line, and gets them after a line with
+/// the bytes that it then sends (until its end of the stream). The kernel's sockets speak Multipath TCP
+/// if it can. Arguments: PORT.
+pub(crate) fn serve(arguments: &[String]) {
+    let address =
+        SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), arguments[0].parse().expect("a port"));
+    let of = |protocol| Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
+    let socket = of(Protocol::MPTCP).or_else(|_| of(Protocol::TCP)).expect("a socket");
+    socket.bind(&address.into()).expect("the port is free");
+    socket.listen(1024).expect("it is bound");
+    let listener = TcpListener::from(socket);
+    for stream in listener.incoming().flatten() {
+        thread::spawn(move || answer(stream));
+    }
+}
+
+/// Answers a plain number, and HTTP requests whose path is one.
+fn answer(mut stream: TcpStream) -> io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let http = line.strip_prefix("GET /").and_then(|line| line.split(' ').next());
+    let count: usize = http.unwrap_or(line.trim()).parse().map_err(|_| ErrorKind::InvalidData)?;
+    if http.is_some() {
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {count}\r\nConnection: close\r\n\r\n")?;
+    }
+    let mut sent = 0;
+    while sent < count {
+        let chunk = pattern::MAX_SLICE.min(count - sent);
+        stream.write_all(pattern::slice(pattern::phase_of(sent as u64), chunk))?;
+        sent += chunk;
+    }
+    stream.shutdown(Shutdown::Write)?;
+    io::copy(&mut reader, &mut io::sink()).map(|_| ())
+}
+
+/// What a transfer looked like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    pub(crate) bytes: usize,
+    pub(crate) seconds: f64,
+    /// Longest time without a byte, after the first.
+    pub(crate) longest_pause: f64,
+    /// Time until the first byte.
+    pub(crate) first_byte: f64,
+}
+
+impl Transfer {
+    /// From the line that [`fetch`] prints.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let numbers: Vec<f64> = line.split_whitespace().filter_map(|it| it.parse().ok()).collect();
+        let [bytes, seconds, longest_pause, first_byte] = numbers.try_into().ok()?;
+        Some(Transfer { bytes: bytes as usize, seconds, longest_pause, first_byte })
+    }
+
+    pub(crate) fn mbit_per_s(&self) -> f64 {
+        self.bytes as f64 * 8e-6 / self.seconds
+    }
+}
+
+/// Fetch bytes through the proxy, compare them with the pattern, and print a line for each transfer.
+/// Arguments: TARGET (`IPv4:PORT`, or `direct:IPv4:PORT`), BYTES, number of CONNECTIONS at a time.
+pub(crate) fn fetch(arguments: &[String]) {
+    let [target, bytes, connections] = arguments else { panic!("three arguments") };
+    let (bytes, connections): (usize, usize) =
+        (bytes.parse().expect("bytes"), connections.parse().expect("a number"));
+    let all: Vec<_> = (0..connections)
+        .map(|_| {
+            let target = target.clone();
+            thread::spawn(move || transfer(&target, bytes))
+        })
+        .collect();
+    for each in all {
+        match each.join().expect("no panic") {
+            Ok(it) => {
+                println!("{} {} {} {}", it.bytes, it.seconds, it.longest_pause, it.first_byte);
+            }
+            Err(error) => println!("failed: {error}"),
+        }
+    }
+}
+
+fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
+    let started = Instant::now();
+    let mut stream = match target.strip_prefix("direct:") {
+        Some(target) => TcpStream::connect(target)?,
+        None => through_socks(target)?,
+    };
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    writeln!(stream, "{bytes}")?;
+    let (mut buffer, mut count) = (vec![0; pattern::MAX_SLICE], 0);
+    let (mut first_byte, mut last, mut longest) = (None, started, 0.0_f64);
+    loop {
+        let len = stream.read(&mut buffer)?;
+        if len == 0 {
+            break;
+        }
+        let now = Instant::now();
+        if first_byte.is_some() {
+            longest = longest.max((now - last).as_secs_f64());
+        }
+        first_byte.get_or_insert((now - started).as_secs_f64());
+        last = now;
+        if buffer[..len] != *pattern::slice(pattern::phase_of(count as u64), len) {
+            return Err(io::Error::other(format!("wrong bytes after {count}")));
+        }
+        count += len;
+    }
+    if count != bytes {
+        return Err(io::Error::other(format!("{count} bytes of {bytes}")));
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let first_byte = first_byte.unwrap_or(seconds);
+    Ok(Transfer { bytes, seconds, longest_pause: longest, first_byte })
+}
+
+fn through_socks(target: &str) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(PROXY)?;
+    let target: std::net::SocketAddrV4 = target.parse().map_err(|_| ErrorKind::InvalidInput)?;
+    let mut request = vec![5, 1, 0, 5, 1, 0, 1];
+    request.extend(target.ip().octets());
+    request.extend(target.port().to_be_bytes());
+    stream.write_all(&request)?;
+    let mut reply = [0; 12];
+    stream.read_exact(&mut reply)?;
+    match reply {
+        [5, 0, 5, 0, ..] => Ok(stream),
+        [.., _, _, _, _, _, _, _, _] => {
+            Err(io::Error::other(format!("SOCKS replies with code {}", reply[3])))
+        }
+    }
+}
+
+/// Accept a connection, write the first bytes that arrive to a file, and end. Arguments: PORT, FILE.
+pub(crate) fn record(arguments: &[String]) {
+    let listener = TcpListener::bind(format!("0.0.0.0:{}", arguments[0])).expect("a port");
+    let (mut stream, _) = listener.accept().expect("a connection");
+    let mut buffer = vec![0; 2000];
+    let count = stream.read(&mut buffer).expect("bytes");
+    std::fs::write(&arguments[1], &buffer[..count]).expect("a file");
+}
+
+/// Send the bytes of a file over a socket of the kernel, and print those of the answer until it ends
+/// or pauses. Arguments: ADDRESS, FILE.
+pub(crate) fn send(arguments: &[String]) {
+    let mut stream = TcpStream::connect(&arguments[0]).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(1))).expect("a socket");
+    stream.write_all(&std::fs::read(&arguments[1]).expect("a file")).expect("it is open");
+    let (mut answer, mut buffer) = (Vec::<u8>::new(), [0; 2000]);
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        answer.extend(&buffer[..count]);
+    }
+    println!("{answer:?}");
+}

@@ -1,0 +1,35 @@
+"""`anabranch proxy` without privileges. The Rust tests run both ends in namespaces."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a proxy needs Linux")
+
+
+def proxy(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "anabranch", "proxy", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_both_ends_have_their_own_help() -> None:
+    client, relay = proxy("client", "--help"), proxy("relay", "--help")
+    assert (client.returncode, relay.returncode) == (0, 0)
+    assert "--relay <HOST:PORT>" in client.stdout
+    assert "--allow <PREFIX>" in relay.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["relay", "--listen", "5124"], "secret_file: a relay never runs without a secret"),
+        (["client"], "uplink: name at least one interface"),
+        (["client", "--uplink", "eth0", "--scheduler", "blast"], 'did you mean "blest"?'),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(arguments: list[str], message: str) -> None:
+    done = proxy(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
