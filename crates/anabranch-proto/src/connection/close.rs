@@ -11,6 +11,7 @@ use super::{Connection, Registration};
 use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::path_manager::PathEvent;
+use crate::platform::SilenceRule;
 use crate::subflow::{State, SubflowEnd};
 use crate::view::{Slot, SubflowView, Usability};
 
@@ -162,6 +163,9 @@ impl Connection {
 
     /// A subflow is available again that can carry data of subflows that do not answer.
     pub(super) fn reinject_from_failed(&mut self) {
+        if self.config.platform.silence != SilenceRule::FirstTimeout {
+            return;
+        }
         for slot in self.subflows.slots() {
             if self.subflows.view(slot).usability == Usability::PotentiallyFailed {
                 self.reinject_outstanding(slot);
@@ -204,7 +208,12 @@ impl Connection {
             (subflow.id(), subflow.identity().local, subflow.identity().remote);
         let (local_address_id, end) = (subflow.identity().local_address_id, subflow.end());
         self.outbox.register(Registration { slot, local, remote, exists: false });
-        self.reinject_unacknowledged(slot);
+        match self.config.platform.silence {
+            SilenceRule::FirstTimeout => self.reinject_unacknowledged(slot),
+            // `__mptcp_close_ssk`
+            SilenceRule::Periods(_) if self.session.is_mptcp() => self.resend_all(),
+            SilenceRule::Periods(_) => {}
+        }
         if self.subflows[slot].signs.distrusts_payload() && self.session.is_mptcp() {
             // RFC 8684 §3.7: reinject data that was not DATA_ACKed, even if the subflow
             // acknowledged it.

@@ -42,9 +42,13 @@ impl Connection {
     /// The scheduler is asked about new data. Linux asks only while the peer's window has room
     /// (`ack_update_msk`).
     pub(super) fn note_pending_timers(&mut self, now: Instant) {
-        if let Pause::PendingTimers { .. } = self.data_retransmission().pause
-            && self.send.available_window() > 0
-        {
+        if self.send.available_window() > 0 {
+            self.note_timers_of_progressing(now);
+        }
+    }
+
+    fn note_timers_of_progressing(&mut self, now: Instant) {
+        if let Pause::PendingTimers { .. } = self.data_retransmission().pause {
             self.data_rto.note_pending(self.subflows.longest_loss_timer(now));
         }
     }
@@ -145,20 +149,10 @@ impl Connection {
             // outstanding that it could give up for.
             return self.give_up(ConnectionError::TimedOut);
         }
-        let rule = self.data_retransmission();
-        let possible = match rule.needs_idle_subflow {
-            true => self.subflows.have_idle(self.send.queue.assigned()),
-            false => self.subflows.len() > 1 || !under_way,
-        };
-        if !possible && rule.needs_idle_subflow && under_way {
-            // The data may just wait behind other data.
-            return self.timers.set(Timer::Retransmission, now + self.subflows.longest_timeout());
-        }
-        if possible {
-            match rule.whole_fragments {
-                true => self.send.queue.reinject_fragment(),
-                false => self.send.queue.reinject_first(1),
-            }
+        if self.data_retransmission().needs_idle_subflow {
+            self.resend_on_idle();
+        } else if self.subflows.len() > 1 || !under_way {
+            self.send.queue.reinject_first(1);
         }
         self.data_rto.begin_repetition(under_way);
         if !self.fallback.may_repeat() {
@@ -166,5 +160,9 @@ impl Connection {
         }
         self.data_rto.count_timeout(now);
         self.arm_retransmission(now);
+        // Linux asks the scheduler once the timer runs (`mptcp_check_and_set_pending`).
+        if self.send.queue.unsent() > 0 {
+            self.note_timers_of_progressing(now);
+        }
     }
 }

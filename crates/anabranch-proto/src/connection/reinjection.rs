@@ -4,6 +4,7 @@
 use anabranch_wire::{Instant, Payload, PooledSegment};
 
 use super::Connection;
+use crate::platform::Pause;
 use crate::scheduler::Pending;
 use crate::subflow::{DataLevel, MappingMeta};
 use crate::trace::TraceKind;
@@ -45,9 +46,16 @@ impl Connection {
             .map(Slot)
             .all(|slot| !usable.contains(slot) || already_on.contains(slot));
         // If all usable subflows have carried the data, any of them may send it again. Linux takes
-        // any at once (`mptcp_subflow_get_retrans`).
+        // any at once, or the one that is idle (`mptcp_subflow_get_retrans`).
         if all || self.data_retransmission().needs_idle_subflow {
             already_on = SubflowSet::EMPTY;
+            if let Some(id) = self.scheduling.repairer()
+                && usable.contains(id.slot)
+                && self.subflows.view(id.slot).id == id
+            {
+                already_on = usable;
+                already_on.remove(id.slot);
+            }
         }
         let choice = self.schedule(now, Pending::Reinjection { already_on })?;
         self.retransmit_on(now, level, mapped.start, choice.slot, RetransmitCause::Reinjection)
@@ -131,7 +139,11 @@ impl Connection {
                 self.counters.data_level_retransmits += 1;
                 self.outbox
                     .record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
-                self.arm_retransmission(now);
+                match self.data_retransmission().pause {
+                    Pause::Timeouts => self.arm_retransmission(now),
+                    // The timer runs since it last expired.
+                    Pause::PendingTimers { .. } => self.start_retransmission(now),
+                }
             }
         }
         segment

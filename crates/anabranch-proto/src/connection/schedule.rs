@@ -58,8 +58,8 @@ impl Connection {
         let decision = match self.scheduling.follows_linux() {
             false => self.scheduling.ask(&context),
             true => {
-                let mut paced_windows = [0; SubflowSet::CAPACITY];
-                let linux = self.linux_view(&mut paced_windows);
+                let (mut paced, mut sent) = ([0; SubflowSet::CAPACITY], [0; SubflowSet::CAPACITY]);
+                let linux = self.linux_view(&mut paced, &mut sent);
                 self.scheduling.ask(&ScheduleContext { linux, ..context })
             }
         };

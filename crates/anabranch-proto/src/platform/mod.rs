@@ -73,6 +73,8 @@ pub struct Platform {
     pub deferral: Option<&'static Deferral>,
     /// When data is retransmitted at the data level on a connection with several subflows.
     pub data_retransmission: &'static DataRetransmission,
+    /// When a subflow that does not answer goes out of use.
+    pub silence: SilenceRule,
     /// Whether a DATA_ACK counts with the larger window that the subflow had before, where its
     /// segment advertises less and acknowledges nothing new on the subflow.
     pub keeps_larger_window: bool,
@@ -324,13 +326,27 @@ impl DataRetransmission {
     };
 }
 
+/// When a subflow that does not answer goes out of use until it answers, so that other subflows
+/// resend its data. RFC 8684 §3.3.6 leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SilenceRule {
+    /// At its first retransmission timeout. Other subflows resend the data that it has outstanding.
+    FirstTimeout,
+    /// After more than so many periods of the data-level retransmission timer in which it had data to
+    /// send or outstanding and nothing arrived on it, if another subflow does better. Other subflows
+    /// then resend all data without a DATA_ACK. Until then, the scheduler may use it. With 0, it never
+    /// goes out of use.
+    Periods(u8),
+}
+
 /// Time that a sender waits for a DATA_ACK before it retransmits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     /// Two retransmission timeouts of the slowest subflow. The pause doubles each time.
     Timeouts,
     /// The longest time to the next timer of a subflow when the scheduler was asked last: a
-    /// retransmission timeout or a tail loss probe. The pause doubles from the third time on.
+    /// retransmission timeout or a tail loss probe. While nothing is outstanding on any subflow, the
+    /// pause doubles from the third time on.
     PendingTimers {
         /// The pause if no such timer was running.
         none: Duration,

@@ -6,6 +6,7 @@ use anabranch_wire::Duration;
 use super::{
     AckRule, BufferModel, BuildPlatform, Counts, DataAckRule, DataRetransmission, Growth, JoinRule,
     Nagle, OptionForm, OwnWindow, Platform, RecoveryRule, Reduction, ReorderingRule, RtoRule,
+    SilenceRule,
 };
 
 part_without_parameters! {
@@ -67,6 +68,7 @@ impl Platform {
             },
             deferral: None,
             data_retransmission: &DataRetransmission::RARE,
+            silence: SilenceRule::FirstTimeout,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             takes_smaller_receive_rtt: false,

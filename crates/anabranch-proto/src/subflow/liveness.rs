@@ -1,5 +1,7 @@
 //! Signs of life: whether the peer still answers on a subflow.
 
+use crate::platform::SilenceRule;
+
 /// The answers that are missing, and the probes that ask for them.
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
@@ -11,8 +13,12 @@ pub(super) struct Liveness {
     probe_due: bool,
     /// The peer reports that the path is gone, and nothing has arrived over it since.
     doubtful: bool,
-    /// An acceptable segment has arrived since the retransmission timer last expired.
-    answered: bool,
+    /// Acceptable segments that have arrived, and their number when the retransmission timer last
+    /// expired.
+    answers: u32,
+    answers_at_expiry: u32,
+    /// The subflow is out of use until an acceptable segment arrives.
+    stale: bool,
 }
 
 impl Liveness {
@@ -25,7 +31,8 @@ impl Liveness {
     /// An acceptable segment has arrived. Returns `true` if it ends a doubt.
     #[inline]
     pub(super) fn on_answer(&mut self) -> bool {
-        self.answered = true;
+        self.answers = self.answers.wrapping_add(1);
+        self.stale = false;
         std::mem::take(&mut self.doubtful)
     }
 
@@ -47,7 +54,18 @@ impl Liveness {
 
     /// Returns `true` if an acceptable segment has arrived since this was last asked.
     pub(super) fn take_answered(&mut self) -> bool {
-        std::mem::take(&mut self.answered)
+        let before = std::mem::replace(&mut self.answers_at_expiry, self.answers);
+        before != self.answers
+    }
+
+    /// Number of acceptable segments that have arrived, modulo 2^32.
+    pub(super) fn answers(&self) -> u32 {
+        self.answers
+    }
+
+    /// The subflow is out of use until an acceptable segment arrives.
+    pub(super) fn becomes_stale(&mut self) {
+        self.stale = true;
     }
 
     /// The peer reports that the path is gone. Returns `true` if that is news.
@@ -59,8 +77,9 @@ impl Liveness {
 
     /// Returns `true` if nothing shows that the path works.
     #[inline]
-    pub(super) fn is_in_question(&self) -> bool {
-        self.timeouts_in_a_row > 0 || self.doubtful
+    pub(super) fn is_in_question(&self, rule: SilenceRule) -> bool {
+        let silent = rule == SilenceRule::FirstTimeout && self.timeouts_in_a_row > 0;
+        silent || self.doubtful || self.stale
     }
 
     pub(super) fn demand_probe(&mut self) {

@@ -509,6 +509,15 @@ impl SendQueue {
         self.reinject_first(self.mapped.partition_point(|mapped| mapped.start < end) as u32);
     }
 
+    /// Resend all data that was sent.
+    pub(crate) fn reinject_all(&mut self) {
+        let sent = |mapped: &&mut Mapped| !mapped.queued && !mapped.sent_on.is_assigned();
+        for mapped in self.mapped.iter_mut().filter(sent) {
+            mapped.queued = true;
+            self.reinjections.push(Reverse(mapped.start));
+        }
+    }
+
     /// A subflow is gone, and another one may use its slot.
     pub(crate) fn forget_carrier(&mut self, slot: Slot) {
         self.reassign(slot);

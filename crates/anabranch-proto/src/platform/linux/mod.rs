@@ -23,7 +23,7 @@ use anabranch_wire::Duration;
 use super::{
     AckRule, BufferModel, Buffers, BuildPlatform, Charge, Counts, DataRetransmission, Deferral,
     FirstWindow, Growth, JoinRule, Nagle, OptionForm, Pause, Platform, RecoveryRule, Reduction,
-    ReorderingRule, RtoRule, SocketMemory, Tuning,
+    ReorderingRule, RtoRule, SilenceRule, SocketMemory, Tuning,
 };
 
 /// Parameters of the platform of Linux.
@@ -129,10 +129,13 @@ pub(super) const SOCKET_MEMORY: SocketMemory = SocketMemory {
 const DEFERRAL: Deferral =
     Deferral { recent: Duration::from_millis(1), soon: Duration::from_millis(1), enough: 3 };
 
+/// `net.mptcp.stale_loss_cnt` (`mptcp_pm_nl_subflow_chk_stale`)
+const STALE_LOSS_CNT: u8 = 4;
+
 /// The data-level retransmission timer follows the timers of the subflows, and resends the oldest
 /// fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`, `__mptcp_retrans`,
-/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does from the third time on, so
-/// that an outage of all paths does not make the timer fire all the time.
+/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does from the third time on if
+/// the subflows have delivered everything, so that it gives up on such a peer after minutes.
 const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
     // TCP_RTO_MIN
     pause: Pause::PendingTimers { none: Duration::from_millis(200) },
@@ -206,6 +209,7 @@ impl Platform {
             },
             deferral: Some(&DEFERRAL),
             data_retransmission: &DATA_RETRANSMISSION,
+            silence: SilenceRule::Periods(STALE_LOSS_CNT),
             // A duplicate acknowledgement on a subflow does not shrink its window
             // (`tcp_may_update_window`), and its DATA_ACK is added to the window that is kept
             // (`ack_update_msk`). The sender then exceeds the peer's edge by the data that other

@@ -8,7 +8,7 @@ use anabranch_wire::Duration;
 use super::{
     AckRule, BufferModel, BuildPlatform, Charge, Counts, DataAckRule, DataRetransmission,
     FirstWindow, Growth, JoinRule, OptionForm, OwnWindow, Platform, RecoveryRule, ReorderingRule,
-    RtoRule, SocketMemory,
+    RtoRule, SilenceRule, SocketMemory,
 };
 
 /// Parameters of the platform of multipath-tcp.org.
@@ -137,6 +137,8 @@ impl Platform {
             deferral: None,
             // `mptcp_retransmit_timer`: 2 RTOs of the slowest subflow.
             data_retransmission: &DataRetransmission::RARE,
+            // `mptcp_reinject_data`
+            silence: SilenceRule::FirstTimeout,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             takes_smaller_receive_rtt: false,
