@@ -42,7 +42,7 @@ impl Connection {
     /// Ask the scheduler and validate its decision. A bad decision sends nothing, loses nothing,
     /// and cannot stall the connection.
     pub(super) fn schedule(&mut self, now: Instant, pending: Pending) -> Option<Choice> {
-        if let Pending::NewData { .. } = pending {
+        if let Pending::NewData { bytes: 1.. } = pending {
             self.note_pending_timers(now);
         }
         let context = ScheduleContext {
