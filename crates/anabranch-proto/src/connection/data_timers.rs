@@ -31,7 +31,7 @@ impl Connection {
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let rule = self.data_retransmission().pause;
         let pause = self.data_rto.pause(rule, || self.subflows.longest_timeout());
-        self.timers.set(Timer::Retransmission, now + pause);
+        self.timers.set(Timer::Retransmission, self.config.platform.expiry.fires(now, pause));
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
     }
 

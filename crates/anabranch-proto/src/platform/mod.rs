@@ -8,6 +8,7 @@
 mod buffer_model;
 mod cwnd_usage;
 mod deferral;
+mod expiry;
 mod facts;
 mod linux;
 mod mptcp_org;
@@ -19,6 +20,7 @@ mod send_buffer;
 mod socket_memory;
 
 pub(crate) use cwnd_usage::CwndUsage;
+pub use expiry::{ExpiryRule, TimerWheel};
 pub use linux::LinuxConfig;
 pub use mptcp_org::MptcpOrgConfig;
 pub use rfc::RfcConfig;
@@ -42,6 +44,8 @@ use crate::view::SubflowView;
 pub struct Platform {
     /// Rule by which the retransmission timeout follows from the estimators.
     pub timeouts: &'static RtoRule,
+    /// When the timers of retransmissions fire.
+    pub expiry: ExpiryRule,
     /// Timeouts in the handshake after which the congestion window still begins in full.
     /// RFC 5681 §3.1.
     pub lost_syns_forgiven: u32,

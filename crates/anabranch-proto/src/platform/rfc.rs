@@ -4,9 +4,9 @@ use anabranch_config::part_without_parameters;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, BufferModel, BuildPlatform, Counts, DataAckRule, DataRetransmission, Growth, JoinRule,
-    Nagle, OptionForm, OwnWindow, Platform, RecoveryRule, Reduction, ReorderingRule, RtoRule,
-    SilenceRule,
+    AckRule, BufferModel, BuildPlatform, Counts, DataAckRule, DataRetransmission, ExpiryRule,
+    Growth, JoinRule, Nagle, OptionForm, OwnWindow, Platform, RecoveryRule, Reduction,
+    ReorderingRule, RtoRule, SilenceRule,
 };
 
 part_without_parameters! {
@@ -37,6 +37,7 @@ impl Platform {
     pub const fn rfc() -> Self {
         Platform {
             timeouts: &TIMEOUTS,
+            expiry: ExpiryRule::EXACT,
             lost_syns_forgiven: 0,
             acknowledging: AckRule {
                 delay: Duration::from_millis(200),

@@ -68,7 +68,7 @@ use recovery::Recovery;
 use scoreboard::Scoreboard;
 use send_window::SendWindow;
 use signals::Signals;
-use timer::TimerTable;
+use timer::{Requested, TimerTable};
 use train::Train;
 
 /// Information that the data level attaches to a segment; retransmissions keep it.
@@ -152,6 +152,7 @@ pub(crate) struct Subflow {
     train: Train,
     rtt: RttEstimator,
     timers: TimerTable,
+    requested: Requested,
     ecn: Ecn,
     clock: Clock,
     challenges: Challenges,
@@ -242,6 +243,7 @@ impl Subflow {
             train: Train::default(),
             rtt: RttEstimator::new(config.platform.timeouts),
             timers: TimerTable::new(),
+            requested: Requested::NOTHING,
             ecn: Ecn::default(),
             clock: Clock::new(open.timestamp_offset),
             challenges: Challenges::default(),

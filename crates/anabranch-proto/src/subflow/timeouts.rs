@@ -25,7 +25,7 @@ impl Subflow {
                 Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now, views),
                 Timer::TailLossProbe => {
                     self.recovery.demand_probe();
-                    self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+                    self.arm_retransmission(now);
                 }
                 Timer::Reordering => self.on_reordering_timer(now, views),
                 Timer::DelayedAck => {
@@ -101,7 +101,7 @@ impl Subflow {
         }
         self.rtt.back_off();
         self.receiver.demand_ack();
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        self.arm_retransmission(now);
     }
 
     /// RFC 6298 §5, RFC 5681 §3.1.
@@ -122,7 +122,7 @@ impl Subflow {
         self.totals.timeouts += 1;
         self.timers.stop(Timer::TailLossProbe);
         self.timers.stop(Timer::Reordering);
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        self.arm_retransmission(now);
     }
 
     fn on_keep_alive(&mut self, now: Instant) {

@@ -22,8 +22,8 @@ use anabranch_wire::Duration;
 
 use super::{
     AckRule, BufferModel, Buffers, BuildPlatform, Charge, Counts, DataRetransmission, Deferral,
-    FirstWindow, Growth, JoinRule, Nagle, OptionForm, Pause, Platform, RecoveryRule, Reduction,
-    ReorderingRule, RtoRule, SilenceRule, SocketMemory, Tuning,
+    ExpiryRule, FirstWindow, Growth, JoinRule, Nagle, OptionForm, Pause, Platform, RecoveryRule,
+    Reduction, ReorderingRule, RtoRule, SilenceRule, SocketMemory, TimerWheel, Tuning,
 };
 
 /// Parameters of the platform of Linux.
@@ -190,6 +190,8 @@ impl Platform {
     pub const fn linux_socket() -> Self {
         Platform {
             buffers: BufferModel::SOCKET,
+            // `calc_wheel_index`, with the 250 Hz of distributions; `tcp_schedule_loss_probe`
+            expiry: ExpiryRule { wheel: Some(TimerWheel { hertz: 250 }), probe_heeds_oldest: true },
             // `mptcp_established_options_dss` and `tcp_options_write`
             options: OptionForm::Long,
             joins: JoinRule {

@@ -7,8 +7,8 @@ use anabranch_wire::Duration;
 
 use super::{
     AckRule, BufferModel, BuildPlatform, Charge, Counts, DataAckRule, DataRetransmission,
-    FirstWindow, Growth, JoinRule, OptionForm, OwnWindow, Platform, RecoveryRule, ReorderingRule,
-    RtoRule, SilenceRule, SocketMemory,
+    ExpiryRule, FirstWindow, Growth, JoinRule, OptionForm, OwnWindow, Platform, RecoveryRule,
+    ReorderingRule, RtoRule, SilenceRule, SocketMemory,
 };
 
 /// Parameters of the platform of multipath-tcp.org.
@@ -119,6 +119,7 @@ impl Platform {
         let linux = Platform::linux_socket();
         Platform {
             timeouts: &TIMEOUTS,
+            expiry: ExpiryRule::EXACT,
             // `__tcp_ack_snd_check`
             acknowledging: AckRule {
                 heeds_push: false,
