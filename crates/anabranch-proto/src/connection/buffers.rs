@@ -116,7 +116,11 @@ impl Connection {
             paced_windows,
             unacknowledged,
             full: self.full_subflows(),
-            begins_fragment: self.send.queue.begins_fragment(),
+            begins_fragment: match self.send.queue.left_to_resend() {
+                0 => self.send.queue.begins_fragment(),
+                // Whole fragments are resent.
+                _ => Some(true),
+            },
             unsent_memory: self.send.queue.unsent_memory(),
         }
     }

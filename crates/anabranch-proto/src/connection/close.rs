@@ -149,7 +149,7 @@ impl Connection {
     /// The subflow in `slot` has ended or may have ended. Its data beyond a hole may be lost,
     /// although it was SACKed. RFC 8684 §3.3.6 requires the sender to keep all data until it is
     /// acknowledged at the data level.
-    pub(super) fn reinject_unacknowledged(&mut self, slot: Slot) {
+    fn reinject_unacknowledged(&mut self, slot: Slot) {
         if !self.session.is_mptcp() {
             return;
         }
@@ -158,6 +158,16 @@ impl Connection {
         for (data_seq, len) in self.subflows[slot].subflow.unacknowledged_data() {
             let from = data_seq.distance_from(start) as u64;
             self.send.queue.reinject(from, from + len, usable);
+        }
+    }
+
+    /// The subflow in `slot` has ended or may have ended: resend its data, or on some platforms all
+    /// data (`__mptcp_close_ssk`).
+    pub(super) fn resend_for(&mut self, slot: Slot) {
+        match self.config.platform.silence {
+            SilenceRule::FirstTimeout => self.reinject_unacknowledged(slot),
+            SilenceRule::Periods(_) if self.session.is_mptcp() => self.resend_all(),
+            SilenceRule::Periods(_) => {}
         }
     }
 
@@ -208,12 +218,7 @@ impl Connection {
             (subflow.id(), subflow.identity().local, subflow.identity().remote);
         let (local_address_id, end) = (subflow.identity().local_address_id, subflow.end());
         self.outbox.register(Registration { slot, local, remote, exists: false });
-        match self.config.platform.silence {
-            SilenceRule::FirstTimeout => self.reinject_unacknowledged(slot),
-            // `__mptcp_close_ssk`
-            SilenceRule::Periods(_) if self.session.is_mptcp() => self.resend_all(),
-            SilenceRule::Periods(_) => {}
-        }
+        self.resend_for(slot);
         if self.subflows[slot].signs.distrusts_payload() && self.session.is_mptcp() {
             // RFC 8684 §3.7: reinject data that was not DATA_ACKed, even if the subflow
             // acknowledged it.

@@ -8,7 +8,7 @@ use anabranch_wire::{Duration, Instant};
 use super::Connection;
 use super::timer::Timer;
 use crate::error::ConnectionError;
-use crate::platform::{DataRetransmission, Pause};
+use crate::platform::{DataRetransmission, Pause, SilenceRule};
 
 /// Time that data may go unacknowledged at the data level (this project; RFC 8684 §3.3 leaves it
 /// open): about twice what TCP's timeouts take. Subflows that fail may be replaced by others
@@ -142,7 +142,9 @@ impl Connection {
         if self.send.queue.fin_outstanding() {
             self.data_fin.send();
         }
-        self.send.queue.reinject_uncarried();
+        if self.config.platform.silence == SilenceRule::FirstTimeout {
+            self.send.queue.reinject_uncarried();
+        }
         let under_way = self.subflows.have_outstanding();
         if self.data_rto.on_expired(under_way) > self.config.tcp.retries {
             // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything

@@ -4,6 +4,7 @@
 use anabranch_wire::{Instant, Payload, PooledSegment};
 
 use super::Connection;
+use super::send_queue::Resend;
 use crate::platform::Pause;
 use crate::scheduler::Pending;
 use crate::subflow::{DataLevel, MappingMeta};
@@ -21,6 +22,9 @@ pub(super) enum RetransmitCause {
     Copy,
     /// The path manager probes the subflow.
     Probe,
+    /// The data waited on the subflow to be sent again. `pushed`: data that was pushed together ends
+    /// with it.
+    Resent { pushed: bool },
     /// The scheduler has assigned the data to the subflow, which had no room. This is the first
     /// transmission.
     Assigned,
@@ -45,17 +49,9 @@ impl Connection {
         let all = (0..SubflowSet::CAPACITY as u8)
             .map(Slot)
             .all(|slot| !usable.contains(slot) || already_on.contains(slot));
-        // If all usable subflows have carried the data, any of them may send it again. Linux takes
-        // any at once, or the one that is idle (`mptcp_subflow_get_retrans`).
-        if all || self.data_retransmission().needs_idle_subflow {
+        // If all usable subflows have carried the data, any of them may send it again.
+        if all {
             already_on = SubflowSet::EMPTY;
-            if let Some(id) = self.scheduling.repairer()
-                && usable.contains(id.slot)
-                && self.subflows.view(id.slot).id == id
-            {
-                already_on = usable;
-                already_on.remove(id.slot);
-            }
         }
         let choice = self.schedule(now, Pending::Reinjection { already_on })?;
         self.retransmit_on(now, level, mapped.start, choice.slot, RetransmitCause::Reinjection)
@@ -103,9 +99,7 @@ impl Connection {
             RetransmitCause::Assigned => {
                 self.send.queue.ends_push(start) || self.send.queue.next_copy(slot) != Some(end)
             }
-            RetransmitCause::Reinjection if self.assigns_ahead() => {
-                self.send.queue.next_reinjection().is_none()
-            }
+            RetransmitCause::Resent { pushed } => pushed,
             _ => true,
         };
         let counts_as_short = why == RetransmitCause::Assigned || self.assigns_ahead();
@@ -134,7 +128,9 @@ impl Connection {
             RetransmitCause::Assigned => {
                 self.outbox.record(now, TraceKind::Scheduled { subflow, data_seq, len });
             }
-            RetransmitCause::Reinjection | RetransmitCause::Opportunistic => {
+            RetransmitCause::Reinjection
+            | RetransmitCause::Resent { .. }
+            | RetransmitCause::Opportunistic => {
                 let opportunistic = why == RetransmitCause::Opportunistic;
                 self.counters.data_level_retransmits += 1;
                 self.outbox
@@ -153,6 +149,12 @@ impl Connection {
     /// data, so that each subflow carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         for slot in self.send.queue.pending_copies().slots() {
+            if self.send.queue.next_resend(slot).is_some() {
+                match self.poll_resend(now, level, slot) {
+                    Some(segment) => return Some(segment),
+                    None => continue,
+                }
+            }
             let view = self.subflows.view(slot);
             let (mss, room) = (u64::from(view.mss), view.available_cwnd);
             if view.usability == Usability::Usable
@@ -175,6 +177,32 @@ impl Connection {
             }
         }
         None
+    }
+
+    /// Send data again that waits on the subflow in `slot`, if the subflow has room.
+    fn poll_resend(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        slot: Slot,
+    ) -> Option<PooledSegment> {
+        let bytes = self.send.queue.next_resend(slot)?;
+        let view = self.subflows.view(slot);
+        if view.usability != Usability::Usable || view.available_cwnd < bytes {
+            return None;
+        }
+        self.send_resend(now, level, slot)
+    }
+
+    pub(super) fn send_resend(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        slot: Slot,
+    ) -> Option<PooledSegment> {
+        let Resend { start, payload, pushed } = self.send.queue.take_resend(slot)?;
+        let why = RetransmitCause::Resent { pushed };
+        Some(self.send_again_on(now, level, slot, start, payload, why))
     }
 
     /// Returns `true` if the data assigned to the subflow in `slot` from `start` on must wait for

@@ -12,8 +12,6 @@ pub(super) struct Scheduling {
     follows_linux: bool,
     /// The subflows on which it last wanted copies of new data.
     copies: SubflowSet,
-    /// The subflow that resends data, if the scheduler does not choose it.
-    repairer: Option<SubflowId>,
     /// The remedies were asked since the last change.
     remedies_asked: bool,
     /// The scheduler admitted no more data, and nothing has happened since.
@@ -31,7 +29,6 @@ impl Scheduling {
             follows_linux: scheduler.follows_linux(),
             scheduler,
             copies: SubflowSet::EMPTY,
-            repairer: None,
             remedies_asked: false,
             pushed: false,
             blocked: 0,
@@ -90,15 +87,6 @@ impl Scheduling {
     #[inline]
     pub(super) fn set_copies(&mut self, copies: SubflowSet) {
         self.copies = copies;
-    }
-
-    /// The subflow that resends data, if the scheduler does not choose it.
-    pub(super) fn repairer(&self) -> Option<SubflowId> {
-        self.repairer
-    }
-
-    pub(super) fn set_repairer(&mut self, repairer: Option<SubflowId>) {
-        self.repairer = repairer;
     }
 
     #[inline]

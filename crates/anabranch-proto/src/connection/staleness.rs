@@ -2,9 +2,12 @@
 //! expiry looks for a subflow that can resend the oldest data, and counts the periods in which the
 //! others were silent (`mptcp_subflow_get_retrans`, `mptcp_pm_subflow_chk_stale`).
 
+use anabranch_wire::Instant;
+
 use super::Connection;
 use crate::platform::SilenceRule;
-use crate::view::{Slot, Usability};
+use crate::scheduler::Pending;
+use crate::view::{Slot, SubflowView, Usability};
 
 /// Consecutive periods of the data-level retransmission timer in which nothing arrived on a subflow
 /// that had data to send or outstanding.
@@ -35,15 +38,13 @@ impl Silence {
 }
 
 impl Connection {
-    /// The data-level retransmission timer has expired. Resend the oldest data on a subflow that has
-    /// nothing outstanding and nothing to send, if there is one.
+    /// The data-level retransmission timer has expired. Resend the oldest page fragment on a subflow that
+    /// has nothing outstanding and nothing to send, if there is one.
     pub(super) fn resend_on_idle(&mut self) {
-        let whole_fragments = self.data_retransmission().whole_fragments;
-        let Some(slot) = self.choose_idle() else { return };
-        self.scheduling.set_repairer(Some(self.subflows.view(slot).id));
-        match whole_fragments {
-            true => self.send.queue.reinject_fragment(),
-            false => self.send.queue.reinject_first(1),
+        if let Some(slot) = self.choose_idle() {
+            self.fallback.repeat();
+            let mss = self.subflows.view(slot).mss;
+            self.send.queue.resend_fragment(slot, mss);
         }
     }
 
@@ -93,14 +94,27 @@ impl Connection {
         }
         self.subflows.edit(slot).subflow.becomes_stale();
         self.resend_all();
-        self.send.queue.reassign(slot);
     }
 
-    /// Resend all data without a DATA_ACK, on the subflows that the scheduler chooses
+    /// Resend all data without a DATA_ACK, on the subflows that the scheduler chooses, before new data
     /// (`__mptcp_retransmit_pending_data`).
     pub(super) fn resend_all(&mut self) {
-        self.scheduling.set_repairer(None);
-        self.send.queue.reinject_all();
+        self.fallback.repeat();
+        self.send.queue.resend_all();
+    }
+
+    /// Queue data to be resent on subflows, as the scheduler decides.
+    pub(super) fn assign_resends(&mut self, now: Instant) {
+        while self.send.queue.next_to_resend().is_some()
+            && let bytes = self.send.queue.left_to_resend()
+            && let Some(choice) = self.schedule(now, Pending::NewData { bytes })
+            && choice.held
+        {
+            let SubflowView { id, mss, .. } = *self.subflows.view(choice.slot);
+            let left = self.send.queue.left_to_resend();
+            self.send.queue.take_to_resend(choice.slot, mss);
+            self.scheduling.on_sent(id, left - self.send.queue.left_to_resend());
+        }
     }
 }
 

@@ -315,19 +315,15 @@ pub struct Deferral {
 pub struct DataRetransmission {
     /// Time that the sender waits.
     pub pause: Pause,
-    /// Whether the sender retransmits all of the oldest fragment at a time, rather than a segment.
-    pub whole_fragments: bool,
-    /// Whether it retransmits only while a subflow has nothing to send and nothing outstanding.
+    /// Whether the sender retransmits all of the oldest page fragment at a time, on a subflow that has
+    /// nothing to send and nothing outstanding. Otherwise, it retransmits a segment.
     pub needs_idle_subflow: bool,
 }
 
 impl DataRetransmission {
     /// A segment at a time, after some timeouts: the fewest copies.
-    pub(crate) const RARE: DataRetransmission = DataRetransmission {
-        pause: Pause::Timeouts,
-        whole_fragments: false,
-        needs_idle_subflow: false,
-    };
+    pub(crate) const RARE: DataRetransmission =
+        DataRetransmission { pause: Pause::Timeouts, needs_idle_subflow: false };
 }
 
 /// When a subflow that does not answer goes out of use until it answers, so that other subflows

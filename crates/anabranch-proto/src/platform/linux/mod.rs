@@ -139,7 +139,6 @@ const STALE_LOSS_CNT: u8 = 4;
 const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
     // TCP_RTO_MIN
     pause: Pause::PendingTimers { none: Duration::from_millis(200) },
-    whole_fragments: true,
     needs_idle_subflow: true,
 };
 
