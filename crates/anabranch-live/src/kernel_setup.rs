@@ -109,6 +109,9 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     ] {
         set_sysctl(&format!("ipv4/{name}"), &format!("4096 {initial} {most}"))?;
     }
+    for (name, value) in settings.failures.sysctls() {
+        set_sysctl(name, &value)?;
+    }
     let mut commands = vec!["link set lo up".to_owned()];
     for (number, each) in interfaces.iter().enumerate() {
         // Without ARP: all packets of an interface go to the same station.

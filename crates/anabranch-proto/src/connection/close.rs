@@ -1,7 +1,7 @@
 //! The end of connections and subflows. RFC 8684 §3.3.3.
 
 use anabranch_wire::mptcp::MpFastclose;
-use anabranch_wire::{DataSeq, Duration, Instant};
+use anabranch_wire::{DataSeq, Instant};
 
 use super::data_rto::DataRto;
 use super::scheduling::FullBuffers;
@@ -14,9 +14,6 @@ use crate::path_manager::PathEvent;
 use crate::platform::SilenceRule;
 use crate::subflow::{State, SubflowEnd};
 use crate::view::{Slot, SubflowView, Usability};
-
-/// Time that a connection without any subflow waits for a new one (the kernel's `close_timeout`).
-const ORPHAN_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Connection {
     /// The application will write no more.
@@ -255,7 +252,7 @@ impl Connection {
         let waits = self.session.is_mptcp() && self.session.is_open() && !finished;
         if waits && (self.session.is_listener() || self.expects_subflows()) {
             // The timeout starts when the last working subflow ended.
-            self.timers.set_if_earlier(Timer::Orphan, now + ORPHAN_TIMEOUT);
+            self.timers.set_if_earlier(Timer::Orphan, now + self.config.platform.give_up.orphaned);
             return;
         }
         self.give_up(match end {

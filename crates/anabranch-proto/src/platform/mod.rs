@@ -79,6 +79,8 @@ pub struct Platform {
     pub data_retransmission: &'static DataRetransmission,
     /// When a subflow that does not answer goes out of use.
     pub silence: SilenceRule,
+    /// When a host gives up a subflow that does not answer, or a connection without subflows.
+    pub give_up: GiveUpRule,
     /// Whether a DATA_ACK counts with the larger window that the subflow had before, where its
     /// segment advertises less and acknowledges nothing new on the subflow.
     pub keeps_larger_window: bool,
@@ -324,6 +326,35 @@ impl DataRetransmission {
     /// A segment at a time, after some timeouts: the fewest copies.
     pub(crate) const RARE: DataRetransmission =
         DataRetransmission { pause: Pause::Timeouts, needs_idle_subflow: false };
+}
+
+/// When a host gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GiveUpRule {
+    /// SYN retransmissions before it gives up the attempt. `None`: as many as the configuration says.
+    pub syn_retries: Option<u8>,
+    /// It gives up a subflow if its retransmissions have remained unanswered for as long as this number
+    /// of them takes with a timeout of [`RtoRule::minimum`], which doubles up to [`RtoRule::maximum`].
+    /// `None`: it counts timeouts, as the configuration says. RFC 9293 §3.8.3.
+    pub retries: Option<u8>,
+    /// Time that a connection without subflows waits for another one.
+    pub orphaned: Duration,
+}
+
+impl GiveUpRule {
+    pub(crate) const BY_CONFIGURATION: GiveUpRule =
+        GiveUpRule { syn_retries: None, retries: None, orphaned: Duration::from_secs(60) };
+
+    /// Time after the first retransmission at which the host gives up a subflow, if the rule has one.
+    pub(crate) fn unanswered(&self, timeouts: &RtoRule) -> Option<Duration> {
+        let mut pause = timeouts.minimum;
+        let pauses = (0..=self.retries?).map(|_| {
+            let this = pause;
+            pause = (pause * 2).min(timeouts.maximum);
+            this
+        });
+        Some(pauses.fold(Duration::ZERO, |sum, pause| sum + pause))
+    }
 }
 
 /// When a subflow that does not answer goes out of use until it answers, so that other subflows

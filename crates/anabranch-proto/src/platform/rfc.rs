@@ -5,7 +5,7 @@ use anabranch_wire::Duration;
 
 use super::{
     AckRule, BufferModel, BuildPlatform, Counts, DataAckRule, DataRetransmission, ExpiryRule,
-    Growth, JoinRule, Nagle, OptionForm, OwnWindow, Platform, RecoveryRule, Reduction,
+    GiveUpRule, Growth, JoinRule, Nagle, OptionForm, OwnWindow, Platform, RecoveryRule, Reduction,
     ReorderingRule, RtoRule, SilenceRule,
 };
 
@@ -70,6 +70,7 @@ impl Platform {
             deferral: None,
             data_retransmission: &DataRetransmission::RARE,
             silence: SilenceRule::FirstTimeout,
+            give_up: GiveUpRule::BY_CONFIGURATION,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             takes_smaller_receive_rtt: false,

@@ -1,5 +1,7 @@
 //! Signs of life: whether the peer still answers on a subflow.
 
+use anabranch_wire::Instant;
+
 use crate::platform::SilenceRule;
 
 /// The answers that are missing, and the probes that ask for them.
@@ -7,6 +9,8 @@ use crate::platform::SilenceRule;
 pub(super) struct Liveness {
     /// Retransmission timeouts since the last progress.
     timeouts_in_a_row: u16,
+    /// When the first of them was.
+    first_timeout: Instant,
     /// Keep-alive probes since the peer last answered.
     keep_alive_probes: u16,
     /// A zero-length segment that elicits an acknowledgement must be sent.
@@ -43,13 +47,21 @@ impl Liveness {
     }
 
     /// The retransmission timer has expired without progress.
-    pub(super) fn on_timeout(&mut self) {
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        if self.timeouts_in_a_row == 0 {
+            self.first_timeout = now;
+        }
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
     }
 
     #[inline]
     pub(super) fn timeouts_in_a_row(&self) -> u32 {
         self.timeouts_in_a_row.into()
+    }
+
+    /// When the first of the timeouts in a row was.
+    pub(super) fn first_timeout(&self) -> Instant {
+        self.first_timeout
     }
 
     /// Returns `true` if an acceptable segment has arrived since this was last asked.

@@ -7,8 +7,8 @@ use anabranch_wire::Duration;
 
 use super::{
     AckRule, BufferModel, BuildPlatform, Charge, Counts, DataAckRule, DataRetransmission,
-    ExpiryRule, FirstWindow, Growth, JoinRule, OptionForm, OwnWindow, Platform, RecoveryRule,
-    ReorderingRule, RtoRule, SilenceRule, SocketMemory,
+    ExpiryRule, FirstWindow, GiveUpRule, Growth, JoinRule, OptionForm, OwnWindow, Platform,
+    RecoveryRule, ReorderingRule, RtoRule, SilenceRule, SocketMemory,
 };
 
 /// Parameters of the platform of multipath-tcp.org.
@@ -140,6 +140,7 @@ impl Platform {
             data_retransmission: &DataRetransmission::RARE,
             // `mptcp_reinject_data`
             silence: SilenceRule::FirstTimeout,
+            give_up: GiveUpRule::BY_CONFIGURATION,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             takes_smaller_receive_rtt: false,
