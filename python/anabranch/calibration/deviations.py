@@ -190,7 +190,7 @@ def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Comp
 
 def _fails(settings: Mapping[str, Any]) -> bool:
     """Whether a path of the scenario goes down."""
-    changes = (change for path in settings["path"] for change in path.get("change", ()))
+    changes = (change for path in settings.get("path", ()) for change in path.get("change", ()))
     return any(change.get("state") == "down" for change in changes)
 
 

@@ -416,13 +416,15 @@ impl SendQueue {
         if let Some(front) = self.mapped.front_mut().filter(|front| front.start < ack) {
             // A middlebox has split the segment, and only its head has arrived.
             let bytes = ack - front.start;
+            let gone = Mapped { len: bytes as u32, pushed: false, ..*front };
             front.len -= bytes as u32;
             front.start = ack;
-            let gone = Mapped { len: bytes as u32, ..*front };
             if front.queued {
                 self.reinjections.push(Reverse(ack));
             }
-            self.unassign(&gone);
+            if !self.outlives(&gone) {
+                self.unassign(&gone);
+            }
         }
         while let Some((start, piece)) = self.pieces.front_mut() {
             let len = piece.len() as u64;

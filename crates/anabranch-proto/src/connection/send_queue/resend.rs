@@ -192,9 +192,9 @@ mod tests {
     fn assigned_data_stays_on_its_subflow_although_the_peer_has_it() {
         let mut queue = queue();
         queue.acknowledge(3501);
-        assert_eq!(starts(&mut queue, Slot(0)), [1001]);
+        assert_eq!(starts(&mut queue, Slot(0)), [1001, 3001]);
         assert_eq!(starts(&mut queue, Slot(1)), [2001]);
-        assert_eq!(queue.assigned(), [1000, 1000]);
+        assert_eq!(queue.assigned(), [500, 1000]);
     }
 
     #[test]

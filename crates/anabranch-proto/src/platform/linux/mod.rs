@@ -245,6 +245,8 @@ impl Platform {
                 after_close: false,
                 // `check_fully_established`
                 resets_overtaken: true,
+                // `mptcp_pm_create_subflow_or_signal_addr`: `id_avail_bitmap`
+                replaces_ended: false,
             },
             recovery: RecoveryRule {
                 // `tcp_cwnd_test`, `tcp_cong_control` and `tcp_cwnd_reduction`
