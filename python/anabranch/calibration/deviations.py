@@ -26,8 +26,8 @@ GOODPUT, COMPLETION, MEDIAN_DELAY, TAIL_DELAY, LONGEST_STALL = (
 OUTPUT, DELAY, STALL = "goodput or completion time", "median delay", "longest stall"
 """Judged quantities.
 
-A scenario has one of the first, one of the second, or both. If a path fails, it has the third instead
-of the second.
+A scenario has one of the first, one of the second, or both. If a path fails, it has the third
+instead of the second.
 """
 
 BOUNDS = {

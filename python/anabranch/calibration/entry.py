@@ -199,7 +199,12 @@ def entry_of(
 
 
 def chosen(
-    files: Sequence[Path], count: int | None, seed: int | None, machine: str, *, failing: bool = False
+    files: Sequence[Path],
+    count: int | None,
+    seed: int | None,
+    machine: str,
+    *,
+    failing: bool = False,
 ) -> tuple[Entry, Path, Sequence[str]]:
     """The entry of these files, of `count` drawn scenarios, or of the fixed set.
 
@@ -239,7 +244,8 @@ _PARAMETERS = (
     Parameter(
         "bounds",
         "goodput and completion time: 3 % in the median of the scenarios and 8 % at the 90th "
-        "percentile; delay: 5 % and 12 %; longest stall: 5 % and 15 %; each scenario counts with its median over seeds, and "
+        "percentile; delay: 5 % and 12 %; longest stall: 5 % and 15 %; each scenario counts with "
+        "its median over seeds, and "
         "the statistics have no intervals",
         "this project",
     ),

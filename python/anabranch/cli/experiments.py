@@ -174,9 +174,7 @@ def calibrate(
     require(not failing or random is not None, "--failing needs --random")
     require(seeds is None or not full, "--full means five seeds: leave out --seeds")
     where = machine or Machine.HERE
-    chosen, folder, notes = calibration.chosen(
-        files or (), random, seed, where, failing=failing
-    )
+    chosen, folder, notes = calibration.chosen(files or (), random, seed, where, failing=failing)
     if where is Machine.HERE:
         enter_lab()
     else:
