@@ -204,9 +204,6 @@ impl Settings {
             }
             self.take_policies(connection)?;
         }
-        if scenario.paths.iter().any(|path| path.changes.iter().any(|change| change.noticed)) {
-            self.notice("kernel hosts do not notice that paths go down");
-        }
         Ok(())
     }
 

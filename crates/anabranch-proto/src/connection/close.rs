@@ -10,7 +10,7 @@ use super::timer::Timer;
 use super::{Connection, Registration};
 use crate::error::ConnectionError;
 use crate::event::Event;
-use crate::path_manager::{PathEvent, Retry};
+use crate::path_manager::PathEvent;
 use crate::platform::SilenceRule;
 use crate::subflow::{State, SubflowEnd};
 use crate::view::{Slot, SubflowView, Usability};
@@ -232,10 +232,7 @@ impl Connection {
         if self.session.is_known() {
             self.outbox.tell(Event::SubflowClosed(id));
         }
-        let retry = match self.config.platform.joins.replaces_ended {
-            true => self.subflows[slot].retry(),
-            false => Retry::Never,
-        };
+        let retry = self.subflows[slot].retry();
         let id = Some(id);
         let closed = PathEvent::SubflowClosed { id, local_address_id, remote, retry };
         self.tell_path_manager(now, &closed);

@@ -108,7 +108,6 @@ impl Connection {
         while self.send.queue.next_to_resend().is_some()
             && let bytes = self.send.queue.left_to_resend()
             && let Some(choice) = self.schedule(now, Pending::NewData { bytes })
-            && choice.held
         {
             let SubflowView { id, mss, .. } = *self.subflows.view(choice.slot);
             let left = self.send.queue.left_to_resend();

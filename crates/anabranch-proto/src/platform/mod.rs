@@ -110,9 +110,6 @@ pub struct JoinRule {
     /// Whether a host resets a subflow that it has opened, if data overtakes the acknowledgement
     /// that completes the join.
     pub resets_overtaken: bool,
-    /// Whether a host may open another subflow in place of one that has ended, before its interface
-    /// comes up again.
-    pub replaces_ended: bool,
 }
 
 /// Unit in which the congestion window counts, and its behaviour in fast recovery.

@@ -60,7 +60,7 @@ impl Platform {
             buffers: BufferModel::PAYLOAD,
             options: OptionForm::Short,
             // RFC 8684 §3.2
-            joins: JoinRule { after_close: true, resets_overtaken: false, replaces_ended: true },
+            joins: JoinRule { after_close: true, resets_overtaken: false },
             // RFC 5681 §3.1, RFC 6937 §3
             recovery: RecoveryRule {
                 counts_segments: false,

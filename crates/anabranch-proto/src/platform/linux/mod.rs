@@ -173,7 +173,7 @@ const DEFERRAL: Deferral =
 
 /// `retransmits_timed_out`; `net.mptcp.close_timeout`
 const GIVE_UP: GiveUpRule =
-    GiveUpRule { syn_retries: Some(6), retries: Some(15), orphaned: Duration::from_secs(60) };
+    GiveUpRule { syn_retries: None, retries: Some(15), orphaned: Duration::from_secs(60) };
 
 /// `net.mptcp.stale_loss_cnt` (`mptcp_pm_nl_subflow_chk_stale`)
 const STALE_LOSS_CNT: u8 = 4;
@@ -245,8 +245,6 @@ impl Platform {
                 after_close: false,
                 // `check_fully_established`
                 resets_overtaken: true,
-                // `mptcp_pm_create_subflow_or_signal_addr`: `id_avail_bitmap`
-                replaces_ended: false,
             },
             recovery: RecoveryRule {
                 // `tcp_cwnd_test`, `tcp_cong_control` and `tcp_cwnd_reduction`

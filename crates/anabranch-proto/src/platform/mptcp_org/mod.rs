@@ -133,7 +133,7 @@ impl Platform {
             reordering: ReorderingRule { counts: Counts::EachAcknowledgement, ..linux.reordering },
             // DSS of 20 bytes with data: 32-bit numbers and a checksum.
             options: OptionForm::Short,
-            joins: JoinRule { after_close: true, resets_overtaken: false, replaces_ended: true },
+            joins: JoinRule { after_close: true, resets_overtaken: false },
             recovery: RecoveryRule { counts_segments: true, ..linux.recovery },
             deferral: None,
             // `mptcp_retransmit_timer`: 2 RTOs of the slowest subflow.
