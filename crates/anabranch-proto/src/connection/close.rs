@@ -159,12 +159,14 @@ impl Connection {
     }
 
     /// The subflow in `slot` has ended or may have ended: resend its data, or on some platforms all
-    /// data (`__mptcp_close_ssk`).
+    /// data (`__mptcp_close_ssk`). A sole subflow does not resend its own data, so that a fallback stays
+    /// possible.
     pub(super) fn resend_for(&mut self, slot: Slot) {
         match self.config.platform.silence {
-            SilenceRule::FirstTimeout => self.reinject_unacknowledged(slot),
-            SilenceRule::Periods(_) if self.session.is_mptcp() => self.resend_all(),
-            SilenceRule::Periods(_) => {}
+            SilenceRule::Periods(_) if self.session.is_mptcp() && self.subflows.have_several() => {
+                self.resend_all();
+            }
+            _ => self.reinject_unacknowledged(slot),
         }
     }
 

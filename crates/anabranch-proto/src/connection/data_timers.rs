@@ -8,7 +8,7 @@ use anabranch_wire::{Duration, Instant};
 use super::Connection;
 use super::timer::Timer;
 use crate::error::ConnectionError;
-use crate::platform::{DataRetransmission, Pause, SilenceRule};
+use crate::platform::{DataRetransmission, Pause};
 
 /// Time that data may go unacknowledged at the data level (this project; RFC 8684 §3.3 leaves it
 /// open): about twice what TCP's timeouts take. Subflows that fail may be replaced by others
@@ -142,7 +142,8 @@ impl Connection {
         if self.send.queue.fin_outstanding() {
             self.data_fin.send();
         }
-        if self.config.platform.silence == SilenceRule::FirstTimeout {
+        let resends_fragments = self.data_retransmission().needs_idle_subflow;
+        if !resends_fragments || !self.subflows.have_several() {
             self.send.queue.reinject_uncarried();
         }
         let under_way = self.subflows.have_outstanding();

@@ -191,7 +191,8 @@ impl Connection {
             ctx.subflow.finish(false);
         }
         drop(ctx);
-        if let SilenceRule::Periods(_) = self.config.platform.silence {
+        if self.config.platform.silence != SilenceRule::FirstTimeout && self.subflows.have_several()
+        {
             self.resend_all();
         }
         self.send.queue.reassign(id.slot);

@@ -41,7 +41,8 @@ impl Connection {
     /// The data-level retransmission timer has expired. Resend the oldest page fragment on a subflow that
     /// has nothing outstanding and nothing to send, if there is one.
     pub(super) fn resend_on_idle(&mut self) {
-        if let Some(slot) = self.choose_idle() {
+        let may_repeat = self.fallback.may_repeat() || self.may_repeat_on_only_subflow();
+        if let Some(slot) = self.choose_idle().filter(|_| may_repeat) {
             self.fallback.repeat();
             let mss = self.subflows.view(slot).mss;
             self.send.queue.resend_fragment(slot, mss);

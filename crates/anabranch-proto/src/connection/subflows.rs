@@ -374,6 +374,11 @@ impl Subflows {
         self.views.iter().any(|view| view.usability == Usability::Usable && !view.backup)
     }
 
+    /// Returns `true` if more than one subflow is usable.
+    pub(super) fn have_several(&self) -> bool {
+        self.usable_contexts().nth(1).is_some()
+    }
+
     /// Returns `true` if a subflow has sent data that the peer has not acknowledged on it.
     #[inline]
     pub(super) fn have_outstanding(&self) -> bool {
