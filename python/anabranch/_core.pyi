@@ -385,6 +385,12 @@ class LinuxView:
         The values are those of each subflow's last acknowledgement.
         """
     @property
+    def unacknowledged(self) -> list[int]:
+        """Bytes sent on each subflow that the peer has not acknowledged cumulatively, by slot.
+
+        Lost data and data beyond a hole count.
+        """
+    @property
     def full(self) -> frozenset[int]:
         """Slots of the subflows with full send buffers. Empty if subflows have none."""
     @property

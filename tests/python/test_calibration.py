@@ -9,13 +9,14 @@ import polars as pl
 import pytest
 
 from anabranch import _core
-from anabranch.calibration import case, deviations, drawn, fixed, own, words
+from anabranch.calibration import case, deviations, drawn, failing, fixed, own, words
 from anabranch.calibration import entry as calibration
 from anabranch.calibration.case import VIRTUAL, linux_on
 from anabranch.calibration.deviations import (
     DELAY,
     ONE_PATH,
     OUTPUT,
+    STALL,
     TOGETHER,
     TWO_PATHS,
 )
@@ -34,6 +35,7 @@ from anabranch.scenarios.scenario import Bulk
 from conftest import scenario
 
 MANY = [drawn.draw(seed, index) for seed in range(1, 9) for index in range(30)]
+FAILING = [failing.draw(seed, index) for seed in range(1, 9) for index in range(30)]
 
 
 # ---- scenarios ------------------------------------------------------------------------------
@@ -92,7 +94,35 @@ def test_drawn_scenarios_have_all_workloads_directions_buffers_and_disturbances(
     assert any(path.reverse and path.reverse.loss for path in paths)
 
 
-@pytest.mark.parametrize("cases", [fixed.cases(), drawn.cases(30, 5)], ids=["fixed", "drawn"])
+def test_the_first_scenario_of_seed_1_with_failures_stays_the_same() -> None:
+    first = failing.draw(1, 0)
+    assert first.name == "f1-01 14.7 + 3.97 Mbit/s, stream download, 1 failure"
+    changes = [change for path in first.paths for change in path.changes]
+    assert [(each.at, each.state, each.applies_to) for each in changes] == [
+        ("1.74s", "down", "forward"),
+        ("6.53s", "up", "forward"),
+    ]
+
+
+def test_one_to_three_failures_are_drawn_of_which_at_most_one_lasts() -> None:
+    kinds = set()
+    for each in FAILING:
+        changes = [[change.state for change in path.changes] for path in each.paths]
+        # Failures of a path follow one another: down, up, down, ...
+        assert all(states[1::2] == ["up"] * (len(states) // 2) for states in changes)
+        downs = sum(states.count("down") for states in changes)
+        lasting = sum(len(states) % 2 for states in changes)
+        assert 1 <= downs <= failing.MOST_FAILURES
+        assert lasting <= (len(each.paths) == 2)
+        kinds.add((downs, lasting))
+    assert len(kinds) == 6
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [fixed.cases(), drawn.cases(30, 5), failing.cases(30, 5)],
+    ids=["fixed", "drawn", "failing"],
+)
 def test_cases_differ_and_follow_linux(cases: list[case.Case]) -> None:
     assert len({each.key for each in cases}) == len({each.name for each in cases}) == len(cases)
     assert own.unlike_linux(cases) is None
@@ -261,6 +291,26 @@ def test_the_goodput_of_blocks_at_their_own_rate_is_not_judged() -> None:
     with pytest.raises(NothingMeasured, match="no scenario over one path has a goodput"):
         deviations.distribution(found, OUTPUT, ONE_PATH)
     assert deviations.distribution(found, DELAY, ONE_PATH).median == 0
+
+
+def test_scenarios_whose_paths_fail_are_judged_by_their_stalls() -> None:
+    found = results(
+        {
+            "fails": ("mptcp", BLOCKS, {"stall_ms": ([880.0], [800.0])}),
+            "holds": ("mptcp", BLOCKS, {"stall_ms": ([20.0], [10.0])}),
+        }
+    )
+    text = found.scenarios["fails_0"] + '[[path]]\nchange = [{ at = "1s", state = "down" }]\n'
+    found = dataclasses.replace(found, scenarios={**found.scenarios, "fails_0": text})
+    name, off_by = deviations.distribution(found, STALL, TOGETHER).worst
+    assert name == "fails"
+    assert off_by == pytest.approx(10)
+    fails, holds = deviations.compared(found)
+    assert fails.delay is None, "the longest stall replaces the delay"
+    assert holds.delay is not None
+    verdicts = {claim.id: judge(claim, found).verdict for claim in calibration.FAILING_CLAIMS}
+    # 10 % is beyond 5 % in the median, and within 15 % at the 90th percentile.
+    assert verdicts["C5-stalls"] is Verdict.PARTLY
 
 
 # ---- the command ----------------------------------------------------------------------------

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use anabranch_sim::Side;
 use anabranch_sim::driver;
-use anabranch_sim::scenario::{Limits, Scenario};
+use anabranch_sim::scenario::{Change, Limits, LinkState, Protocol, Scenario};
+use anabranch_wire::Instant;
 
 use crate::namespace::{Namespace, ip, set_sysctl};
+use crate::run::{Action, Intervention};
 use crate::settings::{Settings, Subflow};
 use crate::sys::{self, PacketSocket};
 
@@ -109,6 +111,9 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     ] {
         set_sysctl(&format!("ipv4/{name}"), &format!("4096 {initial} {most}"))?;
     }
+    for (name, value) in settings.failures.sysctls() {
+        set_sysctl(name, &value)?;
+    }
     let mut commands = vec!["link set lo up".to_owned()];
     for (number, each) in interfaces.iter().enumerate() {
         // Without ARP: all packets of an interface go to the same station.
@@ -175,6 +180,42 @@ fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
         format!("mptcp endpoint add {address} dev {name} id {id} subflow{backup}")
     };
     settings.subflows.iter().map(endpoint).collect()
+}
+
+/// The interventions by which a client notices that paths go down and come up: its path manager removes
+/// the endpoint of the path's address, which closes the subflows there and withdraws the address, and adds
+/// it again.
+pub(crate) fn noticed_changes(scenario: &Scenario, settings: &Settings) -> Vec<Intervention> {
+    if scenario.connections.iter().all(|each| each.protocol != Protocol::Mptcp) {
+        return Vec::new();
+    }
+    let paths = scenario.paths.iter().enumerate();
+    paths.flat_map(|(path, _)| noticed_changes_of(scenario, settings, path)).collect()
+}
+
+fn noticed_changes_of(scenario: &Scenario, settings: &Settings, path: usize) -> Vec<Intervention> {
+    let address = driver::client_address(&scenario.paths, path);
+    let endpoint = settings.subflows.iter().find(|subflow| subflow.path == path);
+    let backup = if endpoint.is_some_and(|subflow| subflow.backup) { " backup" } else { "" };
+    let id = endpoint.map_or(scenario.paths.len(), |subflow| subflow.address_id);
+    // The address of a connection's first subflow has identifier 0 and no endpoint at first.
+    let mut has_endpoint = endpoint.is_some();
+    let noticed = scenario.paths[path].changes.iter().filter(|change| change.noticed);
+    let command = |change: &Change| {
+        let is_up = change.state == Some(LinkState::Up);
+        let command = match (is_up, has_endpoint) {
+            (true, _) => format!("add {address} dev path{path} id {id} subflow{backup}"),
+            (false, true) => format!("delete id {id}"),
+            (false, false) => format!("delete id 0 {address}"),
+        };
+        has_endpoint |= is_up;
+        Intervention {
+            at: Instant::ZERO + change.at,
+            side: Side::Client,
+            what: Action::Command(format!("ip mptcp endpoint {command}")),
+        }
+    };
+    noticed.map(command).collect()
 }
 
 /// The server's additional addresses, which it announces with ADD_ADDR.

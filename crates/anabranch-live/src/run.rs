@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::counters::{self, HostCounters};
 use crate::idle_spinner::IdleSpinner;
 use crate::kernel_host::KernelHost;
+use crate::kernel_setup::noticed_changes;
 use crate::lateness::Lateness;
 use crate::namespace;
 use crate::settings::Settings;
@@ -166,11 +167,15 @@ impl<'s, 'c> Lab<'s, 'c> {
             return Err(LiveError::Outside);
         }
         let stacks = [options.client, options.server];
-        let interventions = in_order(options.interventions, stacks)?;
         let mut settings = Settings::new(scenario);
         if stacks.contains(&Stack::Kernel) {
             settings.check(scenario).map_err(LiveError::Unsupported)?;
         }
+        let mut interventions = options.interventions;
+        if options.client == Stack::Kernel {
+            interventions.extend(noticed_changes(scenario, &settings));
+        }
+        let interventions = in_order(interventions, stacks)?;
         sys::set_timer_slack();
         let mut make = |side: Side| -> io::Result<AnyHost> {
             Ok(match stacks[side as usize] {

@@ -6,10 +6,11 @@ use anabranch_config::{Selection, named};
 use anabranch_net::middlebox::Site;
 use anabranch_net::units::ByteCount;
 use anabranch_proto::path_manager::{InKernel, PathManagerConfig};
-use anabranch_proto::platform::Tuning;
+use anabranch_proto::platform::{Platform, SilenceRule, Tuning};
 use anabranch_sim::scenario::{
     CongestionControl, Connection, Limits, Middlebox, MtuProbing, Path, Policy, Protocol, Scenario,
 };
+use anabranch_wire::Duration;
 
 /// Settings of the kernel hosts of a scenario.
 pub(crate) struct Settings {
@@ -36,10 +37,48 @@ pub(crate) struct Settings {
     pub(crate) subflows: Vec<Subflow>,
     /// Whether packets larger than the MTU can arrive.
     pub(crate) coalesced: bool,
+    /// When the hosts take subflows out of use, and when they give up.
+    pub(crate) failures: Failures,
     /// The congestion control of each connection.
     pub(crate) congestion_control: Vec<&'static str>,
     /// Differences between the run and the scenario.
     pub(crate) notices: Vec<String>,
+}
+
+/// When a kernel host takes a subflow out of use, and when it gives up. A host that does not behave
+/// like Linux's sockets states nothing, and the kernel's own settings remain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failures {
+    pub(crate) stale_loss_cnt: Option<u8>,
+    pub(crate) retries: Option<u8>,
+    pub(crate) syn_retries: Option<u8>,
+    pub(crate) close_timeout: Option<Duration>,
+}
+
+impl Failures {
+    fn of(connection: &Connection) -> Self {
+        let Platform { silence, give_up, .. } = connection.host.part().build();
+        let SilenceRule::Periods(periods) = silence else { return Failures::default() };
+        Failures {
+            stale_loss_cnt: Some(periods),
+            retries: give_up.retries,
+            syn_retries: give_up.syn_retries,
+            close_timeout: Some(give_up.orphaned),
+        }
+    }
+
+    /// The sysctls, by their names below /proc/sys/net, with their values.
+    pub(crate) fn sysctls(&self) -> Vec<(&'static str, String)> {
+        let whole = |timeout: Duration| timeout.as_nanos().div_ceil(1_000_000_000).to_string();
+        let number = |value: u8| value.to_string();
+        let all = [
+            ("mptcp/stale_loss_cnt", self.stale_loss_cnt.map(number)),
+            ("ipv4/tcp_retries2", self.retries.map(number)),
+            ("ipv4/tcp_syn_retries", self.syn_retries.map(number)),
+            ("mptcp/close_timeout", self.close_timeout.map(whole)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
 }
 
 /// The client's end of a subflow.
@@ -101,6 +140,7 @@ impl Settings {
                 .iter()
                 .flat_map(|path| &path.middleboxes)
                 .any(enlarges_segments),
+            failures: scenario.connections.first().map(Failures::of).unwrap_or_default(),
             congestion_control: Vec::new(),
             notices: Vec::new(),
         }
@@ -120,6 +160,9 @@ impl Settings {
             ("sack", scenario.connections.iter().any(|each| each.sack != self.sack)),
             ("timestamps", {
                 scenario.connections.iter().any(|each| each.timestamps != self.timestamps)
+            }),
+            ("stale_loss_cnt, tcp_retries2, tcp_syn_retries and close_timeout", {
+                scenario.connections.iter().any(|each| Failures::of(each) != self.failures)
             }),
             ("tcp_rmem_default, tcp_rmem_max and tcp_wmem_max", {
                 let mut all = scenario.connections.iter().map(tuning);
@@ -160,9 +203,6 @@ impl Settings {
                 ));
             }
             self.take_policies(connection)?;
-        }
-        if scenario.paths.iter().any(|path| path.changes.iter().any(|change| change.noticed)) {
-            self.notice("kernel hosts do not notice that paths go down");
         }
         Ok(())
     }

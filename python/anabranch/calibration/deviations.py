@@ -16,18 +16,24 @@ from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.flows import flows
 
-GOODPUT, COMPLETION, MEDIAN_DELAY, TAIL_DELAY = (
+GOODPUT, COMPLETION, MEDIAN_DELAY, TAIL_DELAY, LONGEST_STALL = (
     "goodput_mbps",
     "completion_s",
     "delay_p50_ms",
     "delay_p95_ms",
+    "stall_ms",
 )
-OUTPUT, DELAY = "goodput or completion time", "median delay"
-"""Judged quantities. A scenario has one of the first, one of the second, or both."""
+OUTPUT, DELAY, STALL = "goodput or completion time", "median delay", "longest stall"
+"""Judged quantities.
+
+A scenario has one of the first, one of the second, or both. If a path fails, it has the third
+instead of the second.
+"""
 
 BOUNDS = {
     OUTPUT: (bounds.BOUNDS["C output median"], bounds.BOUNDS["C output p90"]),
     DELAY: (bounds.BOUNDS["C delay median"], bounds.BOUNDS["C delay p90"]),
+    STALL: (bounds.BOUNDS["C stall median"], bounds.BOUNDS["C stall p90"]),
 }
 """Bounds on absolute deviations in %, in the median of the scenarios and at the 90th percentile."""
 
@@ -72,12 +78,13 @@ class Compared:
     delay: Pair | None
     tail: Pair | None
     """The 95th percentile of the delay, which is shown and not judged."""
+    stall: Pair | None
     is_unfinished: bool
     """Whether a transfer did not finish in every run, so that goodput replaces its completion."""
 
     def judged(self, what: str) -> Pair | None:
-        """The metric that is judged as `OUTPUT` or as `DELAY`."""
-        return self.output if what == OUTPUT else self.delay
+        """The metric that is judged as `OUTPUT`, `DELAY` or `STALL`."""
+        return {OUTPUT: self.output, DELAY: self.delay, STALL: self.stall}[what]
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,7 @@ def distribution(results: Results, what: str, paths: str) -> Distribution:
 
 
 def distributions(results: Results) -> list[Distribution]:
-    """All distributions: of both quantities, over one path, two paths and together."""
+    """All distributions: of all quantities, over one path, two paths and together."""
     return [
         each
         for what in BOUNDS
@@ -167,7 +174,8 @@ def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Comp
     finite = kind == "blocks" and "count" in connection["workload"]
     completion = _pair(runs, COMPLETION) if finite else None
     output = None if kind in _AT_OWN_RATE else completion or _pair(runs, GOODPUT)
-    has_delays = kind != "bulk" and connection["workload"].get("count") != 1
+    fails = _fails(settings)
+    has_delays = kind != "bulk" and connection["workload"].get("count") != 1 and not fails
     scenario = runs["scenario"][0]
     yield Compared(
         name=scenario if len(directions) == 1 else f"{scenario}, {name}",
@@ -175,8 +183,15 @@ def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Comp
         output=output,
         delay=_pair(runs, MEDIAN_DELAY) if has_delays else None,
         tail=_pair(runs, TAIL_DELAY) if has_delays else None,
+        stall=_pair(runs, LONGEST_STALL) if fails else None,
         is_unfinished=finite and completion is None,
     )
+
+
+def _fails(settings: Mapping[str, Any]) -> bool:
+    """Whether a path of the scenario goes down."""
+    changes = (change for path in settings.get("path", ()) for change in path.get("change", ()))
+    return any(change.get("state") == "down" for change in changes)
 
 
 def _paths(connection: Mapping[str, Any]) -> str:

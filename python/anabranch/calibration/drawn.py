@@ -47,7 +47,7 @@ def draw(seed: int, index: int) -> Scenario:
     count = 1 if index % ONE_PATH_EVERY == ONE_PATH_EVERY - 1 else 2
     drawn = [_Path(draws, name) for name in ("a", "b")[:count]]
     workload, words, seconds = _workload(draws, sum(path.expected_mbps for path in drawn))
-    send, receive = _buffers(draws)
+    send, receive = buffers(draws)
     direction: Direction = "upload" if upload else "download"
     connection = Connection(
         name="main",
@@ -81,12 +81,12 @@ class _Path:
 
     def __init__(self, draws: random.Random, name: str) -> None:
         self.name = name
-        self.rate = _log_uniform(draws, RATE_MBPS)
-        self.delay = _log_uniform(draws, DELAY_MS)
-        self.limit = round(_log_uniform(draws, LIMIT_PACKETS))
-        is_lossy, loss = draws.random() < LOSSY, _log_uniform(draws, LOSS_PERCENT)
+        self.rate = log_uniform(draws, RATE_MBPS)
+        self.delay = log_uniform(draws, DELAY_MS)
+        self.limit = round(log_uniform(draws, LIMIT_PACKETS))
+        is_lossy, loss = draws.random() < LOSSY, log_uniform(draws, LOSS_PERCENT)
         self.loss = loss if is_lossy else None
-        reorders, share = draws.random() < REORDERING, _log_uniform(draws, JITTER_OF_DELAY)
+        reorders, share = draws.random() < REORDERING, log_uniform(draws, JITTER_OF_DELAY)
         self.jitter = round(share * self.delay, 3) if reorders else None
 
     @property
@@ -126,14 +126,14 @@ def _workload(draws: random.Random, expected_mbps: float) -> tuple[Workload, str
     return Blocks(block_size=size, count=1), f"{size[:-2]} {size[-2:]}", seconds
 
 
-def _buffers(draws: random.Random) -> tuple[str | None, str | None]:
+def buffers(draws: random.Random) -> tuple[str | None, str | None]:
     """Send and receive buffer; `None` for both if the stack tunes them."""
     fixed = draws.random() < FIXED_BUFFERS
-    send, receive = (f"{round(_log_uniform(draws, BUFFER_KB))}kB" for _ in range(2))
+    send, receive = (f"{round(log_uniform(draws, BUFFER_KB))}kB" for _ in range(2))
     return (send, receive) if fixed else (None, None)
 
 
-def _log_uniform(draws: random.Random, bounds: tuple[float, float]) -> float:
+def log_uniform(draws: random.Random, bounds: tuple[float, float]) -> float:
     """A number whose logarithm is uniform between those of the bounds.
 
     It has three significant digits, so hosts whose power functions round differently agree.

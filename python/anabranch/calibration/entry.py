@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anabranch.calibration import case, deviations, drawn, fixed, own, words
+from anabranch.calibration import failing as failing_paths
 from anabranch.calibration.case import Case
 from anabranch.calibration.deviations import (
     BOUNDS,
     DELAY,
     ONE_PATH,
     OUTPUT,
+    STALL,
     TOGETHER,
     TWO_PATHS,
     Compared,
@@ -40,6 +42,7 @@ _STYLES = {
     (OUTPUT, ONE_PATH): Style(figures.BLUE),
     (OUTPUT, TWO_PATHS): Style(figures.GREEN, "--"),
     (DELAY, TOGETHER): Style(figures.ORANGE, ":"),
+    (STALL, TOGETHER): Style(figures.RED, "-."),
 }
 _LEAST_DRAWN = 0.1
 """Smaller deviations, in %, are drawn as this one on a logarithmic scale."""
@@ -87,6 +90,11 @@ CLAIMS = (
     _claim("C3-one-path-delay", DELAY, ONE_PATH),
     _claim("C4-two-paths-delay", DELAY, TWO_PATHS),
 )
+FAILING_CLAIMS = (
+    _claim("C5-stalls", STALL, TOGETHER),
+    _claim("C6-output-with-failures", OUTPUT, TOGETHER),
+)
+"""Claims about scenarios whose paths fail."""
 
 
 # ---- figures --------------------------------------------------------------------------------
@@ -108,10 +116,10 @@ def _draw_distribution(results: Results, axes: Axes) -> None:
 def _draw_signed(paths: str, results: Results, axes: Axes) -> None:
     """Draw the signed deviations, with a row for each scenario."""
     rows = [each for each in deviations.compared(results) if each.paths == paths][::-1]
-    rows = [each for each in rows if each.output or each.delay]
+    rows = [each for each in rows if any(each.judged(what) for what in BOUNDS)]
     if not rows:
         raise NothingMeasured(f"no scenario over {paths}")
-    colours = {OUTPUT: figures.BLUE, DELAY: figures.ORANGE}
+    colours = {OUTPUT: figures.BLUE, DELAY: figures.ORANGE, STALL: figures.RED}
     for what, colour in colours.items():
         pairs = [(each.judged(what), row) for row, each in enumerate(rows)]
         points = [(pair.off_by, row) for pair, row in pairs if pair]
@@ -152,7 +160,12 @@ _PANELS = (
 # ---- the entry ------------------------------------------------------------------------------
 
 
-def entry_of(cases: Sequence[Case], scenarios: str, machine: str = HERE) -> Entry:
+def entry_of(
+    cases: Sequence[Case],
+    scenarios: str,
+    machine: str = HERE,
+    claims: tuple[Claim, ...] = CLAIMS,
+) -> Entry:
     """The entry that compares the engine with Linux in these scenarios.
 
     `scenarios` describes them in the report. Linux runs on `machine`. Everything but the cells
@@ -175,7 +188,7 @@ def entry_of(cases: Sequence[Case], scenarios: str, machine: str = HERE) -> Entr
         full=Tier("full", seeds=5, measured_s=longest, warm_up_s=0),
         cells=cells,
         not_varied_because=REAL_TIME,
-        claims=CLAIMS,
+        claims=claims,
         panels=_PANELS,
         overview=words.side_by_side,
         notes=words.notes,
@@ -186,9 +199,16 @@ def entry_of(cases: Sequence[Case], scenarios: str, machine: str = HERE) -> Entr
 
 
 def chosen(
-    files: Sequence[Path], count: int | None, seed: int | None, machine: str
+    files: Sequence[Path],
+    count: int | None,
+    seed: int | None,
+    machine: str,
+    *,
+    failing: bool = False,
 ) -> tuple[Entry, Path, Sequence[str]]:
     """The entry of these files, of `count` drawn scenarios, or of the fixed set.
+
+    With `failing`, paths fail in the drawn scenarios.
 
     Also the default folder of its results, and notes for the user.
 
@@ -199,6 +219,10 @@ def chosen(
     where = "" if machine == HERE else f"-{machine}"
     if count is not None:
         seed = 1 if seed is None else seed
+        if failing:
+            described = f"{count} with failures drawn from seed {seed}"
+            entry = entry_of(failing_paths.cases(count, seed), described, machine, FAILING_CLAIMS)
+            return entry, Path(f"results/{_ID}-failing-seed-{seed}{where}"), ()
         entry = entry_of(drawn.cases(count, seed), f"{count} drawn from seed {seed}", machine)
         return entry, Path(f"results/{_ID}-seed-{seed}{where}"), ()
     if files:
@@ -220,7 +244,8 @@ _PARAMETERS = (
     Parameter(
         "bounds",
         "goodput and completion time: 3 % in the median of the scenarios and 8 % at the 90th "
-        "percentile; delay: 5 % and 12 %; each scenario counts with its median over seeds, and "
+        "percentile; delay: 5 % and 12 %; longest stall: 5 % and 15 %; each scenario counts with "
+        "its median over seeds, and "
         "the statistics have no intervals",
         "this project",
     ),

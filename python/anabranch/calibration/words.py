@@ -11,6 +11,7 @@ from anabranch.calibration.deviations import (
     COMPLETION,
     DELAY,
     OUTPUT,
+    STALL,
     TOGETHER,
     Distribution,
     Pair,
@@ -20,7 +21,7 @@ from anabranch.live.hosts import HERE
 from anabranch.reports.table import Table
 from anabranch.results.folder import Results
 
-_SHORT = {OUTPUT: "goodput/time", DELAY: "median delay"}
+_SHORT = {OUTPUT: "goodput/time", DELAY: "median delay", STALL: "longest stall"}
 
 
 def finding(results: Results) -> Sequence[str]:
@@ -41,13 +42,14 @@ def _sentence(found: Distribution) -> str:
 def summary(results: Results) -> Table:
     """The distribution of absolute deviations: a row for each quantity and number of paths."""
     several = deviations.seeds(results) > 1
+    found = deviations.distributions(results)
+    judged = [what for what in BOUNDS if any(each.what == what for each in found)]
     bounds = [
-        f">{output.high:g}/{delay.high:g} %"
-        for output, delay in zip(BOUNDS[OUTPUT], BOUNDS[DELAY], strict=True)
+        f">{'/'.join(f'{BOUNDS[what][index].high:g}' for what in judged)} %" for index in (0, 1)
     ]
     headings = ("off by", "n", "median", "p90", "worst", *bounds)
     spread = ("in spread",) if several else ()
-    rows = (_row(each, several) for each in deviations.distributions(results))
+    rows = (_row(each, several) for each in found)
     return Table((*headings, *spread, "worst scenario"), tuple(rows))
 
 
@@ -82,6 +84,13 @@ def delays(results: Results) -> Table:
     return Table(headings, tuple(rows))
 
 
+def stalls(results: Results) -> Table:
+    """For each scenario whose paths fail: the longest stall in ms."""
+    found = [(each.name, each.stall) for each in deviations.compared(results) if each.stall]
+    rows = ((name, *_cells(pair)) for name, pair in found)
+    return Table(("scenario", "virtual", "Linux", "off by"), tuple(rows))
+
+
 def tables(results: Results) -> Mapping[str, Table]:
     """The tables for the terminal, with their titles: the distribution comes last."""
     whole = summary(results)
@@ -89,6 +98,7 @@ def tables(results: Results) -> Mapping[str, Table]:
     found = {
         "Virtual time and Linux: goodput or completion time": outputs(results),
         "Virtual time and Linux: delays of blocks in ms": delays(results),
+        "Virtual time and Linux: longest stall in ms": stalls(results),
         "Distribution, with the number of scenarios beyond the bounds": narrow,
     }
     return {title: table for title, table in found.items() if table.rows}
@@ -98,16 +108,18 @@ def side_by_side(results: Results) -> Table:
     """All scenarios with all metrics, for the report."""
     headings = ("goodput or completion", "Linux", "off by")
     tails = ("p50 (ms)", "Linux", "off by", "p95 (ms)", "Linux", "off by")
+    stall = ("longest stall (ms)", "Linux", "off by")
     rows = tuple(
         (
             each.name,
             *_cells(each.output, _unit(each.output)),
             *_cells(each.delay),
             *_cells(each.tail),
+            *_cells(each.stall),
         )
         for each in deviations.compared(results)
     )
-    return Table(("scenario", *headings, *tails), rows)
+    return Table(("scenario", *headings, *tails, *stall), rows)
 
 
 def _unit(pair: Pair | None) -> str:
@@ -136,7 +148,7 @@ def notes(results: Results) -> Sequence[str]:
     """The scenarios beyond the bounds, and what the comparison left out."""
     found = deviations.compared(results)
     unfinished = [each.name for each in found if each.is_unfinished]
-    missing = [each.name for each in found if each.output is None and each.delay is None]
+    missing = [each.name for each in found if not any(each.judged(what) for what in BOUNDS)]
     failed = results.runs.filter("failed")["cell"].unique(maintain_order=True).to_list()
     texts = [*_beyond(results), _repeating(results)]
     if unfinished:

@@ -125,6 +125,9 @@ def calibrate(
     seed: Annotated[
         int | None, count_option("Seed of --random.  [default: 1]", 0, MAX_SEED)
     ] = None,
+    failing: Annotated[
+        bool, typer.Option("--failing", help="Let paths fail in the scenarios of --random.")
+    ] = False,
     seeds: Annotated[
         int | None, count_option("Number of seeds of each run, starting at 1.", 1, MOST_SEEDS)
     ] = None,
@@ -154,6 +157,7 @@ def calibrate(
     """
     if stack is not None:
         alone = not (files or random or seed is not None or seeds or full or machine or strict)
+        alone = alone and not failing
         require(alone, "--stack has its own scenarios and seeds: leave out the other options")
         _compare_with_recorded(stack, out or Path(f"results/calibration-{stack}"))
         return
@@ -167,9 +171,10 @@ def calibrate(
 
     require(not (files and random), "--random draws scenarios: leave out the files")
     require(seed is None or random is not None, "--seed needs --random")
+    require(not failing or random is not None, "--failing needs --random")
     require(seeds is None or not full, "--full means five seeds: leave out --seeds")
     where = machine or Machine.HERE
-    chosen, folder, notes = calibration.chosen(files or (), random, seed, where)
+    chosen, folder, notes = calibration.chosen(files or (), random, seed, where, failing=failing)
     if where is Machine.HERE:
         enter_lab()
     else:

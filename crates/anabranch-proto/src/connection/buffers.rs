@@ -4,7 +4,7 @@ use anabranch_wire::Instant;
 
 use super::Connection;
 use super::subflows::SubflowContext;
-use crate::platform::Incoming;
+use crate::platform::{Incoming, socket_buffer};
 use crate::remedy::BufferSide;
 use crate::scheduler::LinuxView;
 use crate::view::{Slot, SubflowSet};
@@ -101,15 +101,26 @@ impl Connection {
         self.wake_writer();
     }
 
-    /// The view of schedulers that follow Linux. `paced_windows` has room for all slots.
-    pub(super) fn linux_view<'a>(&self, paced_windows: &'a mut [u64]) -> LinuxView<'a> {
-        for (ctx, paced_window) in self.subflows.iter().zip(&mut *paced_windows) {
-            *paced_window = ctx.subflow.paced_window();
+    /// The view of schedulers that follow Linux. `paced_windows` and `unacknowledged` have room for all
+    /// slots.
+    pub(super) fn linux_view<'a>(
+        &self,
+        paced_windows: &'a mut [u64],
+        unacknowledged: &'a mut [u64],
+    ) -> LinuxView<'a> {
+        for (ctx, slot) in self.subflows.iter().zip(self.subflows.slots()) {
+            paced_windows[slot] = ctx.subflow.paced_window();
+            unacknowledged[slot] = ctx.subflow.unacknowledged();
         }
         LinuxView {
             paced_windows,
+            unacknowledged,
             full: self.full_subflows(),
-            begins_fragment: self.send.queue.begins_fragment(),
+            begins_fragment: match self.send.queue.left_to_resend() {
+                0 => self.send.queue.begins_fragment(),
+                // Whole fragments are resent.
+                _ => Some(true),
+            },
             unsent_memory: self.send.queue.unsent_memory(),
         }
     }
@@ -123,7 +134,8 @@ impl Connection {
         }
         for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
             let waits = queue.assigned().get(view.id.slot.index()).copied().unwrap_or(0);
-            if queue.buffer().share_is_full(view, waits, ctx.tuned_segments()) {
+            let queued = socket_buffer::queued(view, ctx.subflow.unacknowledged(), waits);
+            if queue.buffer().share_is_full(queued, ctx.tuned_segments()) {
                 full.insert(view.id.slot);
             }
         }

@@ -1,7 +1,7 @@
 //! The end of connections and subflows. RFC 8684 §3.3.3.
 
 use anabranch_wire::mptcp::MpFastclose;
-use anabranch_wire::{DataSeq, Duration, Instant};
+use anabranch_wire::{DataSeq, Instant};
 
 use super::data_rto::DataRto;
 use super::scheduling::FullBuffers;
@@ -11,11 +11,9 @@ use super::{Connection, Registration};
 use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::path_manager::PathEvent;
+use crate::platform::SilenceRule;
 use crate::subflow::{State, SubflowEnd};
 use crate::view::{Slot, SubflowView, Usability};
-
-/// Time that a connection without any subflow waits for a new one (the kernel's `close_timeout`).
-const ORPHAN_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Connection {
     /// The application will write no more.
@@ -167,7 +165,7 @@ impl Connection {
     /// The subflow in `slot` has ended or may have ended. Its data beyond a hole may be lost,
     /// although it was SACKed. RFC 8684 §3.3.6 requires the sender to keep all data until it is
     /// acknowledged at the data level.
-    pub(super) fn reinject_unacknowledged(&mut self, slot: Slot) {
+    fn reinject_unacknowledged(&mut self, slot: Slot) {
         if !self.session.is_mptcp() {
             return;
         }
@@ -179,8 +177,23 @@ impl Connection {
         }
     }
 
+    /// The subflow in `slot` has ended or may have ended: resend its data, or on some platforms all
+    /// data (`__mptcp_close_ssk`). A sole subflow does not resend its own data, so that a fallback stays
+    /// possible.
+    pub(super) fn resend_for(&mut self, slot: Slot) {
+        match self.config.platform.silence {
+            SilenceRule::Periods(_) if self.session.is_mptcp() && self.subflows.have_several() => {
+                self.resend_all();
+            }
+            _ => self.reinject_unacknowledged(slot),
+        }
+    }
+
     /// A subflow is available again that can carry data of subflows that do not answer.
     pub(super) fn reinject_from_failed(&mut self) {
+        if self.config.platform.silence != SilenceRule::FirstTimeout {
+            return;
+        }
         for slot in self.subflows.slots() {
             if self.subflows.view(slot).usability == Usability::PotentiallyFailed {
                 self.reinject_outstanding(slot);
@@ -223,7 +236,7 @@ impl Connection {
             (subflow.id(), subflow.identity().local, subflow.identity().remote);
         let (local_address_id, end) = (subflow.identity().local_address_id, subflow.end());
         self.outbox.register(Registration { slot, local, remote, exists: false });
-        self.reinject_unacknowledged(slot);
+        self.resend_for(slot);
         if self.subflows[slot].signs.distrusts_payload() && self.session.is_mptcp() {
             // RFC 8684 §3.7: reinject data that was not DATA_ACKed, even if the subflow
             // acknowledged it.
@@ -260,7 +273,7 @@ impl Connection {
         let waits = self.session.is_mptcp() && self.session.is_open() && !finished;
         if waits && (self.session.is_listener() || self.expects_subflows()) {
             // The timeout starts when the last working subflow ended.
-            self.timers.set_if_earlier(Timer::Orphan, now + ORPHAN_TIMEOUT);
+            self.timers.set_if_earlier(Timer::Orphan, now + self.config.platform.give_up.orphaned);
             return;
         }
         self.give_up(match end {

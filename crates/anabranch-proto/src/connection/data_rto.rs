@@ -62,9 +62,9 @@ impl DataRto {
             Pause::PendingTimers { none } => {
                 let pending = Duration::from_millis(self.pending_ms.into());
                 let first = if self.pending_ms > 0 { pending } else { none };
-                match self.timeouts {
+                match self.unexplained {
                     0 | 1 => first,
-                    timeouts => first.max(timeout()) * (1 << (timeouts - 1).min(16)),
+                    expiries => first.max(timeout()) * (1 << (expiries - 1).min(16)),
                 }
             }
             Pause::Timeouts => timeout() * 2 * (1 << self.timeouts.min(16)),

@@ -31,7 +31,7 @@ impl Connection {
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let rule = self.data_retransmission().pause;
         let pause = self.data_rto.pause(rule, || self.subflows.longest_timeout());
-        self.timers.set(Timer::Retransmission, now + pause);
+        self.timers.set(Timer::Retransmission, self.config.platform.expiry.fires(now, pause));
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
     }
 
@@ -42,9 +42,13 @@ impl Connection {
     /// The scheduler is asked about new data. Linux asks only while the peer's window has room
     /// (`ack_update_msk`).
     pub(super) fn note_pending_timers(&mut self, now: Instant) {
-        if let Pause::PendingTimers { .. } = self.data_retransmission().pause
-            && self.send.available_window() > 0
-        {
+        if self.send.available_window() > 0 {
+            self.note_timers_of_progressing(now);
+        }
+    }
+
+    fn note_timers_of_progressing(&mut self, now: Instant) {
+        if let Pause::PendingTimers { .. } = self.data_retransmission().pause {
             self.data_rto.note_pending(self.subflows.longest_loss_timer(now));
         }
     }
@@ -138,27 +142,20 @@ impl Connection {
         if self.send.queue.fin_outstanding() {
             self.data_fin.send();
         }
-        self.send.queue.reinject_uncarried();
+        let resends_fragments = self.data_retransmission().needs_idle_subflow;
+        if !resends_fragments || !self.subflows.have_several() {
+            self.send.queue.reinject_uncarried();
+        }
         let under_way = self.subflows.have_outstanding();
         if self.data_rto.on_expired(under_way) > self.config.tcp.retries {
             // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
             // outstanding that it could give up for.
             return self.give_up(ConnectionError::TimedOut);
         }
-        let rule = self.data_retransmission();
-        let possible = match rule.needs_idle_subflow {
-            true => self.subflows.have_idle(self.send.queue.assigned()),
-            false => self.subflows.len() > 1 || !under_way,
-        };
-        if !possible && rule.needs_idle_subflow && under_way {
-            // The data may just wait behind other data.
-            return self.timers.set(Timer::Retransmission, now + self.subflows.longest_timeout());
-        }
-        if possible {
-            match rule.whole_fragments {
-                true => self.send.queue.reinject_fragment(),
-                false => self.send.queue.reinject_first(1),
-            }
+        if self.data_retransmission().needs_idle_subflow {
+            self.resend_on_idle();
+        } else if self.subflows.len() > 1 || !under_way {
+            self.send.queue.reinject_first(1);
         }
         self.data_rto.begin_repetition(under_way);
         if !self.fallback.may_repeat() {
@@ -166,5 +163,9 @@ impl Connection {
         }
         self.data_rto.count_timeout(now);
         self.arm_retransmission(now);
+        // Linux asks the scheduler once the timer runs (`mptcp_check_and_set_pending`).
+        if self.send.queue.unsent() > 0 {
+            self.note_timers_of_progressing(now);
+        }
     }
 }

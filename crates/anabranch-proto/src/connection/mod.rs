@@ -33,6 +33,7 @@ mod send_queue;
 mod sender;
 mod session;
 mod signs;
+mod staleness;
 mod stats;
 mod stopwatch;
 mod subflows;
@@ -59,7 +60,7 @@ use crate::error::SendError;
 use crate::event::Event;
 use crate::keys::Secrets;
 use crate::path_manager::{LocalAddress, PathEvent};
-use crate::platform::{ReceiveWindow, SendBuffer};
+use crate::platform::{ReceiveWindow, SendBuffer, SilenceRule};
 use crate::remedy::BufferSide;
 use crate::subflow::{Identity, Open, Purpose, Subflow};
 use crate::trace::TraceEvent;
@@ -284,9 +285,11 @@ impl Connection {
         self.reap(now);
     }
 
-    /// The subflow stopped answering: reinject the data that only this subflow carried.
+    /// The subflow stopped answering: reinject the data that only this subflow carried, unless the
+    /// host waits for more signs.
     fn on_subflow_timeout(&mut self, now: Instant, slot: Slot) {
-        if self.subflows.len() > 1 {
+        let fails = self.config.platform.silence == SilenceRule::FirstTimeout;
+        if fails && self.subflows.len() > 1 {
             self.reinject_outstanding(slot);
         }
         let subflow = &self.subflows[slot].subflow;

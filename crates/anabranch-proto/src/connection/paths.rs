@@ -26,6 +26,7 @@ use super::path_driver::{Duty, Opening};
 use super::probes::{Copies, Probe};
 use super::reinjection::RetransmitCause;
 use crate::path_manager::{PathEvent, Retry};
+use crate::platform::SilenceRule;
 use crate::subflow::DataLevel;
 use crate::view::{Slot, SubflowId, SubflowSet};
 
@@ -190,6 +191,10 @@ impl Connection {
             ctx.subflow.finish(false);
         }
         drop(ctx);
+        if self.config.platform.silence != SilenceRule::FirstTimeout && self.subflows.have_several()
+        {
+            self.resend_all();
+        }
         self.send.queue.reassign(id.slot);
     }
 
@@ -236,7 +241,7 @@ impl Connection {
             if lost && slot != told_on && !ctx.is_reaped() {
                 self.subflows.edit(slot).subflow.verify_liveness(now);
                 // A peer that lost its interface drops out-of-order data as well.
-                self.reinject_unacknowledged(slot);
+                self.resend_for(slot);
                 self.send.queue.reassign(slot);
             }
         }

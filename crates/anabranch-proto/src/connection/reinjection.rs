@@ -4,6 +4,8 @@
 use anabranch_wire::{Instant, Payload, PooledSegment};
 
 use super::Connection;
+use super::send_queue::Resend;
+use crate::platform::Pause;
 use crate::scheduler::Pending;
 use crate::subflow::{DataLevel, MappingMeta};
 use crate::trace::TraceKind;
@@ -20,6 +22,9 @@ pub(super) enum RetransmitCause {
     Copy,
     /// The path manager probes the subflow.
     Probe,
+    /// The data waited on the subflow to be sent again. `pushed`: data that was pushed together ends
+    /// with it.
+    Resent { pushed: bool },
     /// The scheduler has assigned the data to the subflow, which had no room. This is the first
     /// transmission.
     Assigned,
@@ -44,9 +49,8 @@ impl Connection {
         let all = (0..SubflowSet::CAPACITY as u8)
             .map(Slot)
             .all(|slot| !usable.contains(slot) || already_on.contains(slot));
-        // If all usable subflows have carried the data, any of them may send it again. Linux takes
-        // any at once (`mptcp_subflow_get_retrans`).
-        if all || self.data_retransmission().needs_idle_subflow {
+        // If all usable subflows have carried the data, any of them may send it again.
+        if all {
             already_on = SubflowSet::EMPTY;
         }
         let choice = self.schedule(now, Pending::Reinjection { already_on })?;
@@ -95,9 +99,7 @@ impl Connection {
             RetransmitCause::Assigned => {
                 self.send.queue.ends_push(start) || self.send.queue.next_copy(slot) != Some(end)
             }
-            RetransmitCause::Reinjection if self.assigns_ahead() => {
-                self.send.queue.next_reinjection().is_none()
-            }
+            RetransmitCause::Resent { pushed } => pushed,
             _ => true,
         };
         let counts_as_short = why == RetransmitCause::Assigned || self.assigns_ahead();
@@ -126,12 +128,18 @@ impl Connection {
             RetransmitCause::Assigned => {
                 self.outbox.record(now, TraceKind::Scheduled { subflow, data_seq, len });
             }
-            RetransmitCause::Reinjection | RetransmitCause::Opportunistic => {
+            RetransmitCause::Reinjection
+            | RetransmitCause::Resent { .. }
+            | RetransmitCause::Opportunistic => {
                 let opportunistic = why == RetransmitCause::Opportunistic;
                 self.counters.data_level_retransmits += 1;
                 self.outbox
                     .record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
-                self.arm_retransmission(now);
+                match self.data_retransmission().pause {
+                    Pause::Timeouts => self.arm_retransmission(now),
+                    // The timer runs since it last expired.
+                    Pause::PendingTimers { .. } => self.start_retransmission(now),
+                }
             }
         }
         segment
@@ -141,6 +149,12 @@ impl Connection {
     /// data, so that each subflow carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         for slot in self.send.queue.pending_copies().slots() {
+            if self.send.queue.next_resend(slot).is_some() {
+                match self.poll_resend(now, level, slot) {
+                    Some(segment) => return Some(segment),
+                    None => continue,
+                }
+            }
             let view = self.subflows.view(slot);
             let (mss, room) = (u64::from(view.mss), view.available_cwnd);
             if view.usability == Usability::Usable
@@ -163,6 +177,32 @@ impl Connection {
             }
         }
         None
+    }
+
+    /// Send data again that waits on the subflow in `slot`, if the subflow has room.
+    fn poll_resend(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        slot: Slot,
+    ) -> Option<PooledSegment> {
+        let bytes = self.send.queue.next_resend(slot)?;
+        let view = self.subflows.view(slot);
+        if view.usability != Usability::Usable || view.available_cwnd < bytes {
+            return None;
+        }
+        self.send_resend(now, level, slot)
+    }
+
+    pub(super) fn send_resend(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        slot: Slot,
+    ) -> Option<PooledSegment> {
+        let Resend { start, payload, pushed } = self.send.queue.take_resend(slot)?;
+        let why = RetransmitCause::Resent { pushed };
+        Some(self.send_again_on(now, level, slot, start, payload, why))
     }
 
     /// Returns `true` if the data assigned to the subflow in `slot` from `start` on must wait for

@@ -42,7 +42,7 @@ impl Connection {
     /// Ask the scheduler and validate its decision. A bad decision sends nothing, loses nothing,
     /// and cannot stall the connection.
     pub(super) fn schedule(&mut self, now: Instant, pending: Pending) -> Option<Choice> {
-        if let Pending::NewData { .. } = pending {
+        if let Pending::NewData { bytes: 1.. } = pending {
             self.note_pending_timers(now);
         }
         let context = ScheduleContext {
@@ -58,8 +58,8 @@ impl Connection {
         let decision = match self.scheduling.follows_linux() {
             false => self.scheduling.ask(&context),
             true => {
-                let mut paced_windows = [0; SubflowSet::CAPACITY];
-                let linux = self.linux_view(&mut paced_windows);
+                let (mut paced, mut sent) = ([0; SubflowSet::CAPACITY], [0; SubflowSet::CAPACITY]);
+                let linux = self.linux_view(&mut paced, &mut sent);
                 self.scheduling.ask(&ScheduleContext { linux, ..context })
             }
         };

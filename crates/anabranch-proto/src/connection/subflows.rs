@@ -11,6 +11,7 @@ use super::handshake::because;
 use super::mapping::MappingTable;
 use super::session::Nonces;
 use super::signs::Signs;
+use super::staleness::Silence;
 use crate::bottleneck::{Detector, Totals};
 use crate::counters::Counters;
 use crate::path_manager::Retry;
@@ -27,6 +28,8 @@ pub(super) struct SubflowContext {
     pub(super) carried: Carried,
     /// Observed treatment of options and payload by the path.
     pub(super) signs: Signs,
+    /// How long it has made no progress.
+    pub(super) silence: Silence,
     /// Nonces of a join in progress.
     nonces: Nonces,
     /// The end of the subflow has been processed.
@@ -44,6 +47,7 @@ impl SubflowContext {
             mappings: MappingTable::default(),
             carried: Carried::default(),
             signs: Signs::new(),
+            silence: Silence::default(),
             nonces: Nonces::default(),
             reaped: false,
             tuned_segments: 0,
@@ -370,18 +374,15 @@ impl Subflows {
         self.views.iter().any(|view| view.usability == Usability::Usable && !view.backup)
     }
 
+    /// Returns `true` if more than one subflow is usable.
+    pub(super) fn have_several(&self) -> bool {
+        self.usable_contexts().nth(1).is_some()
+    }
+
     /// Returns `true` if a subflow has sent data that the peer has not acknowledged on it.
     #[inline]
     pub(super) fn have_outstanding(&self) -> bool {
         self.contexts.iter().any(|ctx| ctx.subflow.has_outstanding())
-    }
-
-    /// Returns `true` if some subflow has nothing outstanding and nothing `assigned` to send.
-    pub(super) fn have_idle(&self, assigned: &[u64]) -> bool {
-        self.usable_contexts().any(|(ctx, view)| {
-            !ctx.subflow.has_outstanding()
-                && assigned.get(view.id.slot.index()).is_none_or(|bytes| *bytes == 0)
-        })
     }
 
     #[inline]
@@ -403,10 +404,12 @@ impl Subflows {
         self.contexts.iter().map(|ctx| ctx.subflow.rtt().rto()).min().unwrap_or(LONGEST_PAUSE)
     }
 
-    /// Longest time until a usable subflow retransmits or probes.
+    /// Longest time until a usable subflow retransmits or probes, other than those that make no
+    /// progress.
     #[inline]
     pub(super) fn longest_loss_timer(&self, now: Instant) -> Duration {
-        let pending = self.usable_contexts().filter_map(|(ctx, _)| ctx.subflow.next_loss_timer());
+        let progressing = self.usable_contexts().filter(|(ctx, _)| ctx.silence.periods() == 0);
+        let pending = progressing.filter_map(|(ctx, _)| ctx.subflow.next_loss_timer());
         pending.max().map_or(Duration::ZERO, |at| at.saturating_since(now))
     }
 

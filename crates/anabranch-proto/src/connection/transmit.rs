@@ -183,6 +183,7 @@ impl Connection {
             return Some(segment);
         }
         if self.assigns_ahead() {
+            self.assign_resends(now);
             self.assign_written(now);
         }
         self.poll_copy(now, level)
@@ -194,6 +195,11 @@ impl Connection {
         let slot = touched.find(|slot| self.subflows[*slot].subflow.wants_tail_probe())?;
         if self.subflows.view(slot).usability != Usability::Usable {
             return None;
+        }
+        if self.send.queue.next_resend(slot).is_some() {
+            let segment = self.send_resend(now, level, slot);
+            self.subflows[slot].subflow.tail_probe_was_new(now);
+            return segment;
         }
         if let Some(start) =
             self.send.queue.next_copy(slot).filter(|start| self.send.queue.is_assigned(*start))
@@ -256,7 +262,8 @@ impl Connection {
 
     /// Assign written data, up to the peer's window and as the scheduler decides.
     fn assign_written(&mut self, now: Instant) {
-        while self.send.available_window() > 0
+        while self.send.queue.left_to_resend() == 0
+            && self.send.available_window() > 0
             && let bytes @ 1.. = self.send.queue.unsent()
             && let Some(choice) = self.schedule(now, Pending::NewData { bytes })
             && choice.held

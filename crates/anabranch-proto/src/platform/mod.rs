@@ -8,6 +8,7 @@
 mod buffer_model;
 mod cwnd_usage;
 mod deferral;
+mod expiry;
 mod facts;
 mod linux;
 mod mptcp_org;
@@ -19,6 +20,7 @@ mod send_buffer;
 mod socket_memory;
 
 pub(crate) use cwnd_usage::CwndUsage;
+pub use expiry::{ExpiryRule, TimerWheel};
 pub use linux::LinuxConfig;
 pub use mptcp_org::MptcpOrgConfig;
 pub use rfc::RfcConfig;
@@ -42,6 +44,8 @@ use crate::view::SubflowView;
 pub struct Platform {
     /// Rule by which the retransmission timeout follows from the estimators.
     pub timeouts: &'static RtoRule,
+    /// When the timers of retransmissions fire.
+    pub expiry: ExpiryRule,
     /// Timeouts in the handshake after which the congestion window still begins in full.
     /// RFC 5681 §3.1.
     pub lost_syns_forgiven: u32,
@@ -73,6 +77,10 @@ pub struct Platform {
     pub deferral: Option<&'static Deferral>,
     /// When data is retransmitted at the data level on a connection with several subflows.
     pub data_retransmission: &'static DataRetransmission,
+    /// When a subflow that does not answer goes out of use.
+    pub silence: SilenceRule,
+    /// When a host gives up a subflow that does not answer, or a connection without subflows.
+    pub give_up: GiveUpRule,
     /// Whether a DATA_ACK counts with the larger window that the subflow had before, where its
     /// segment advertises less and acknowledges nothing new on the subflow.
     pub keeps_larger_window: bool,
@@ -309,19 +317,57 @@ pub struct Deferral {
 pub struct DataRetransmission {
     /// Time that the sender waits.
     pub pause: Pause,
-    /// Whether the sender retransmits all of the oldest fragment at a time, rather than a segment.
-    pub whole_fragments: bool,
-    /// Whether it retransmits only while a subflow has nothing to send and nothing outstanding.
+    /// Whether the sender retransmits all of the oldest page fragment at a time, on a subflow that has
+    /// nothing to send and nothing outstanding. Otherwise, it retransmits a segment.
     pub needs_idle_subflow: bool,
 }
 
 impl DataRetransmission {
     /// A segment at a time, after some timeouts: the fewest copies.
-    pub(crate) const RARE: DataRetransmission = DataRetransmission {
-        pause: Pause::Timeouts,
-        whole_fragments: false,
-        needs_idle_subflow: false,
-    };
+    pub(crate) const RARE: DataRetransmission =
+        DataRetransmission { pause: Pause::Timeouts, needs_idle_subflow: false };
+}
+
+/// When a host gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GiveUpRule {
+    /// SYN retransmissions before it gives up the attempt. `None`: as many as the configuration says.
+    pub syn_retries: Option<u8>,
+    /// It gives up a subflow if its retransmissions have remained unanswered for as long as this number
+    /// of them takes with a timeout of [`RtoRule::minimum`], which doubles up to [`RtoRule::maximum`].
+    /// `None`: it counts timeouts, as the configuration says. RFC 9293 §3.8.3.
+    pub retries: Option<u8>,
+    /// Time that a connection without subflows waits for another one.
+    pub orphaned: Duration,
+}
+
+impl GiveUpRule {
+    pub(crate) const BY_CONFIGURATION: GiveUpRule =
+        GiveUpRule { syn_retries: None, retries: None, orphaned: Duration::from_secs(60) };
+
+    /// Time after the first retransmission at which the host gives up a subflow, if the rule has one.
+    pub(crate) fn unanswered(&self, timeouts: &RtoRule) -> Option<Duration> {
+        let mut pause = timeouts.minimum;
+        let pauses = (0..=self.retries?).map(|_| {
+            let this = pause;
+            pause = (pause * 2).min(timeouts.maximum);
+            this
+        });
+        Some(pauses.fold(Duration::ZERO, |sum, pause| sum + pause))
+    }
+}
+
+/// When a subflow that does not answer goes out of use until it answers, so that other subflows
+/// resend its data. RFC 8684 §3.3.6 leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SilenceRule {
+    /// At its first retransmission timeout. Other subflows resend the data that it has outstanding.
+    FirstTimeout,
+    /// After more than so many periods of the data-level retransmission timer in which it had data to
+    /// send or outstanding and nothing arrived on it, if another subflow does better. Other subflows
+    /// then resend all data without a DATA_ACK. Until then, the scheduler may use it. With 0, it never
+    /// goes out of use.
+    Periods(u8),
 }
 
 /// Time that a sender waits for a DATA_ACK before it retransmits.
@@ -330,7 +376,8 @@ pub enum Pause {
     /// Two retransmission timeouts of the slowest subflow. The pause doubles each time.
     Timeouts,
     /// The longest time to the next timer of a subflow when the scheduler was asked last: a
-    /// retransmission timeout or a tail loss probe. The pause doubles from the third time on.
+    /// retransmission timeout or a tail loss probe. While nothing is outstanding on any subflow, the
+    /// pause doubles from the third time on.
     PendingTimers {
         /// The pause if no such timer was running.
         none: Duration,

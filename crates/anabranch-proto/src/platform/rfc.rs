@@ -4,8 +4,9 @@ use anabranch_config::part_without_parameters;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, BufferModel, BuildPlatform, Counts, DataAckRule, DataRetransmission, Growth, JoinRule,
-    Nagle, OptionForm, OwnWindow, Platform, RecoveryRule, Reduction, ReorderingRule, RtoRule,
+    AckRule, BufferModel, BuildPlatform, Counts, DataAckRule, DataRetransmission, ExpiryRule,
+    GiveUpRule, Growth, JoinRule, Nagle, OptionForm, OwnWindow, Platform, RecoveryRule, Reduction,
+    ReorderingRule, RtoRule, SilenceRule,
 };
 
 part_without_parameters! {
@@ -36,6 +37,7 @@ impl Platform {
     pub const fn rfc() -> Self {
         Platform {
             timeouts: &TIMEOUTS,
+            expiry: ExpiryRule::EXACT,
             lost_syns_forgiven: 0,
             acknowledging: AckRule {
                 delay: Duration::from_millis(200),
@@ -67,6 +69,8 @@ impl Platform {
             },
             deferral: None,
             data_retransmission: &DataRetransmission::RARE,
+            silence: SilenceRule::FirstTimeout,
+            give_up: GiveUpRule::BY_CONFIGURATION,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             takes_smaller_receive_rtt: false,

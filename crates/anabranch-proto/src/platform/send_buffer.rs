@@ -1,8 +1,7 @@
 //! Limit on the data that the application may write ahead of the peer's acknowledgements.
 
-use super::linux::{self, Fragments, SendMemory, socket_buffer};
+use super::linux::{self, Fragments, SendMemory};
 use super::{BufferModel, Buffers, SegmentMemory, SendOffsets};
-use crate::view::SubflowView;
 
 /// The send buffer of a connection.
 #[derive(Debug)]
@@ -69,11 +68,11 @@ impl SendBuffer {
     }
 
     /// Returns `true` if a subflow's share of the buffer is full, so that it takes no more data
-    /// until the peer acknowledges some (`sk_stream_memory_free`). `waiting` bytes are assigned to it
-    /// and not sent, and its congestion window had so many `segments`.
-    pub(crate) fn share_is_full(&self, view: &SubflowView, waiting: u64, segments: u16) -> bool {
+    /// until the peer acknowledges some (`sk_stream_memory_free`). `queued` bytes of memory hold its
+    /// data, and its congestion window had so many `segments`.
+    pub(crate) fn share_is_full(&self, queued: u64, segments: u16) -> bool {
         let share = if self.autotuned { self.share(segments) } else { self.capacity };
-        socket_buffer::queued(view, waiting) >= share
+        queued >= share
     }
 
     /// The subflows have so much memory together for data to send.

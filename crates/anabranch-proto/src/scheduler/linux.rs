@@ -131,7 +131,9 @@ impl Linux {
 
 /// Memory of the subflow's unsent and unacknowledged data.
 fn queued(context: &ScheduleContext<'_>, view: &SubflowView) -> u64 {
-    socket_buffer::queued(view, context.assigned(view.id.slot))
+    let sent = context.linux.unacknowledged.get(view.id.slot.index()).copied();
+    let waiting = context.assigned(view.id.slot);
+    socket_buffer::queued(view, sent.unwrap_or(view.bytes_in_flight), waiting)
 }
 
 impl Scheduler for Linux {

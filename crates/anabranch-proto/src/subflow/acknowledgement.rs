@@ -103,7 +103,7 @@ impl Subflow {
             self.arm_after_ack(now);
         }
         if self.ecn.is_holding() && self.timers.get(Timer::Retransmission).is_none() {
-            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+            self.arm_retransmission(now);
         }
     }
 
@@ -363,11 +363,11 @@ impl Subflow {
             self.timers.stop(Timer::UserTimeout);
             self.recovery.cancel_probe();
         } else {
-            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+            self.arm_retransmission(now);
             if let Some(timeout) = self.config.tcp.user_timeout {
                 self.timers.set(Timer::UserTimeout, now + timeout);
             }
-            self.arm_tail_loss_probe(now);
+            self.arm_tail_loss_probe(now, None);
         }
     }
 }

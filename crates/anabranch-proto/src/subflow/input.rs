@@ -150,7 +150,7 @@ impl Subflow {
         self.liveness.on_progress();
         self.update_pacing();
         if self.awaits_confirmation() {
-            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+            self.arm_retransmission(now);
         }
     }
 
@@ -278,7 +278,7 @@ impl Subflow {
     fn on_window_opened(&mut self, now: Instant) {
         self.board.mark_all_lost();
         self.rtt.reset_backoff();
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        self.arm_retransmission(now);
     }
 
     fn complete_handshake(

@@ -1,18 +1,28 @@
 //! Signs of life: whether the peer still answers on a subflow.
 
+use anabranch_wire::Instant;
+
+use crate::platform::SilenceRule;
+
 /// The answers that are missing, and the probes that ask for them.
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
     /// Retransmission timeouts since the last progress.
     timeouts_in_a_row: u16,
+    /// When the first of them was.
+    first_timeout: Instant,
     /// Keep-alive probes since the peer last answered.
     keep_alive_probes: u16,
     /// A zero-length segment that elicits an acknowledgement must be sent.
     probe_due: bool,
     /// The peer reports that the path is gone, and nothing has arrived over it since.
     doubtful: bool,
-    /// An acceptable segment has arrived since the retransmission timer last expired.
-    answered: bool,
+    /// Acceptable segments that have arrived, and their number when the retransmission timer last
+    /// expired.
+    answers: u32,
+    answers_at_expiry: u32,
+    /// The subflow is out of use until an acceptable segment arrives.
+    stale: bool,
 }
 
 impl Liveness {
@@ -25,7 +35,8 @@ impl Liveness {
     /// An acceptable segment has arrived. Returns `true` if it ends a doubt.
     #[inline]
     pub(super) fn on_answer(&mut self) -> bool {
-        self.answered = true;
+        self.answers = self.answers.wrapping_add(1);
+        self.stale = false;
         std::mem::take(&mut self.doubtful)
     }
 
@@ -36,7 +47,10 @@ impl Liveness {
     }
 
     /// The retransmission timer has expired without progress.
-    pub(super) fn on_timeout(&mut self) {
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        if self.timeouts_in_a_row == 0 {
+            self.first_timeout = now;
+        }
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
     }
 
@@ -45,9 +59,25 @@ impl Liveness {
         self.timeouts_in_a_row.into()
     }
 
+    /// When the first of the timeouts in a row was.
+    pub(super) fn first_timeout(&self) -> Instant {
+        self.first_timeout
+    }
+
     /// Returns `true` if an acceptable segment has arrived since this was last asked.
     pub(super) fn take_answered(&mut self) -> bool {
-        std::mem::take(&mut self.answered)
+        let before = std::mem::replace(&mut self.answers_at_expiry, self.answers);
+        before != self.answers
+    }
+
+    /// Number of acceptable segments that have arrived, modulo 2^32.
+    pub(super) fn answers(&self) -> u32 {
+        self.answers
+    }
+
+    /// The subflow is out of use until an acceptable segment arrives.
+    pub(super) fn becomes_stale(&mut self) {
+        self.stale = true;
     }
 
     /// The peer reports that the path is gone. Returns `true` if that is news.
@@ -59,8 +89,9 @@ impl Liveness {
 
     /// Returns `true` if nothing shows that the path works.
     #[inline]
-    pub(super) fn is_in_question(&self) -> bool {
-        self.timeouts_in_a_row > 0 || self.doubtful
+    pub(super) fn is_in_question(&self, rule: SilenceRule) -> bool {
+        let silent = rule == SilenceRule::FirstTimeout && self.timeouts_in_a_row > 0;
+        silent || self.doubtful || self.stale
     }
 
     pub(super) fn demand_probe(&mut self) {

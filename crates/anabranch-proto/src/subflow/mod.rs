@@ -68,7 +68,7 @@ use recovery::Recovery;
 use scoreboard::Scoreboard;
 use send_window::SendWindow;
 use signals::Signals;
-use timer::TimerTable;
+use timer::{Requested, TimerTable};
 use train::Train;
 
 /// Information that the data level attaches to a segment; retransmissions keep it.
@@ -152,6 +152,7 @@ pub(crate) struct Subflow {
     train: Train,
     rtt: RttEstimator,
     timers: TimerTable,
+    requested: Requested,
     ecn: Ecn,
     clock: Clock,
     challenges: Challenges,
@@ -242,6 +243,7 @@ impl Subflow {
             train: Train::default(),
             rtt: RttEstimator::new(config.platform.timeouts),
             timers: TimerTable::new(),
+            requested: Requested::NOTHING,
             ecn: Ecn::default(),
             clock: Clock::new(open.timestamp_offset),
             challenges: Challenges::default(),
@@ -348,7 +350,7 @@ impl Subflow {
             State::Established | State::CloseWait => {
                 if self.awaits_confirmation() {
                     Usability::Opening
-                } else if self.liveness.is_in_question() {
+                } else if self.liveness.is_in_question(self.config.platform.silence) {
                     Usability::PotentiallyFailed
                 } else {
                     Usability::Usable
@@ -569,6 +571,22 @@ impl Subflow {
     /// Number of expiries of the retransmission timer since the last acknowledgement of new data.
     pub(crate) fn timeouts_in_a_row(&self) -> u32 {
         self.liveness.timeouts_in_a_row()
+    }
+
+    /// Number of acceptable segments that have arrived, modulo 2^32.
+    pub(crate) fn answers(&self) -> u32 {
+        self.liveness.answers()
+    }
+
+    /// The subflow is out of use until an acceptable segment arrives.
+    pub(crate) fn becomes_stale(&mut self) {
+        self.liveness.becomes_stale();
+    }
+
+    /// Number of bytes that were sent and are not acknowledged cumulatively.
+    #[inline]
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        self.nxt - self.una
     }
 
     /// Returns `true` if a tail loss probe waits for something to send.

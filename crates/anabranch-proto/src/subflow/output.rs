@@ -200,7 +200,7 @@ impl Subflow {
         self.recovery.on_probe_sent(self.nxt, true);
         self.totals.probes += 1;
         let segment = self.send_again(now, level, last);
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        self.arm_retransmission(now);
         Some(segment)
     }
 
@@ -210,7 +210,7 @@ impl Subflow {
         self.recovery.on_probe_sent(self.nxt, false);
         self.totals.probes += 1;
         self.timers.stop(Timer::TailLossProbe);
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        self.arm_retransmission(now);
     }
 
     /// Payload bytes of a full data segment with these options.
@@ -266,20 +266,23 @@ impl Subflow {
         self.recovery.on_sent(bytes.max(whole));
         // RFC 6298 §5.1
         if self.timers.get(Timer::Retransmission).is_none() {
-            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+            self.arm_retransmission(now);
         }
         if let Some(timeout) = self.config.tcp.user_timeout
             && self.timers.get(Timer::UserTimeout).is_none()
         {
             self.timers.set(Timer::UserTimeout, now + timeout);
         }
-        self.arm_tail_loss_probe(now);
+        let oldest =
+            self.board.oldest_sent_at().filter(|_| self.config.platform.expiry.probe_heeds_oldest);
+        self.arm_tail_loss_probe(now, oldest);
         self.pace(now, bytes);
         self.sent();
     }
 
-    /// RFC 8985 §7.2.
-    pub(super) fn arm_tail_loss_probe(&mut self, now: Instant) {
+    /// RFC 8985 §7.2. `oldest`: when the oldest outstanding segment was sent, if its timeout bounds the
+    /// probe.
+    pub(super) fn arm_tail_loss_probe(&mut self, now: Instant, oldest: Option<Instant>) {
         let Some(srtt) = self.rtt.srtt() else { return };
         if !self.peer.sack || !self.recovery.may_probe(&self.board) {
             self.timers.stop(Timer::TailLossProbe);
@@ -288,9 +291,11 @@ impl Subflow {
         // The peer may delay the acknowledgement of a single segment.
         let single = self.board.len() == 1;
         let more = if single { super::MAX_ACK_DELAY } else { self.timer_slack() };
-        let wait = srtt * 2 + more;
-        let timeout = self.timers.get(Timer::Retransmission).unwrap_or(Instant::FAR_FUTURE);
-        self.timers.set(Timer::TailLossProbe, timeout.min(now + wait));
+        let mut wait = srtt * 2 + more;
+        if let Some(timeout) = oldest.map(|sent| sent + self.rtt.rto()).filter(|at| *at > now) {
+            wait = wait.min(timeout.saturating_since(now));
+        }
+        self.start_tail_loss_probe(now, wait);
     }
 
     /// RFC 5681 §4.1, RFC 2861: a congestion window that was not used is no longer reliable.
@@ -344,7 +349,7 @@ impl Subflow {
         if self.offers_multipath() {
             options.control = self.handshake.options().cloned().map(Box::new);
         }
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        self.arm_retransmission(now);
         self.sent();
         segment
     }

@@ -25,7 +25,7 @@ impl Subflow {
                 Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now, views),
                 Timer::TailLossProbe => {
                     self.recovery.demand_probe();
-                    self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+                    self.arm_retransmission(now);
                 }
                 Timer::Reordering => self.on_reordering_timer(now, views),
                 Timer::DelayedAck => {
@@ -49,7 +49,8 @@ impl Subflow {
             State::SynSent | State::SynReceived => {
                 self.totals.expiries += 1;
                 // Answers to retransmitted SYNs do not count.
-                if self.totals.expiries > self.config.tcp.syn_retries {
+                let retries = self.config.platform.give_up.syn_retries;
+                if self.totals.expiries > retries.map_or(self.config.tcp.syn_retries, u32::from) {
                     self.give_up();
                 } else {
                     self.rtt.back_off();
@@ -67,9 +68,9 @@ impl Subflow {
                 // The peer may answer other segments, so an answer alone says nothing about this one.
                 let is_held = answered && self.is_refused();
                 if !is_held {
-                    self.liveness.on_timeout();
+                    self.liveness.on_timeout(now);
                 }
-                if self.liveness.timeouts_in_a_row() > self.config.tcp.retries {
+                if self.is_given_up(now) {
                     self.give_up();
                     return false;
                 }
@@ -79,6 +80,16 @@ impl Subflow {
                 }
                 true
             }
+        }
+    }
+
+    /// Returns `true` if the retransmission timer has expired too often, or for too long, since the last
+    /// progress.
+    fn is_given_up(&self, now: Instant) -> bool {
+        let timeouts = self.liveness.timeouts_in_a_row();
+        match self.config.platform.give_up.unanswered(self.config.platform.timeouts) {
+            None => timeouts > self.config.tcp.retries,
+            Some(wait) => timeouts > 1 && self.liveness.first_timeout() + wait <= now,
         }
     }
 
@@ -94,14 +105,14 @@ impl Subflow {
         if !self.awaits_confirmation() {
             return;
         }
-        self.liveness.on_timeout();
+        self.liveness.on_timeout(now);
         if self.liveness.timeouts_in_a_row() > self.config.tcp.syn_retries {
             self.give_up();
             return;
         }
         self.rtt.back_off();
         self.receiver.demand_ack();
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        self.arm_retransmission(now);
     }
 
     /// RFC 6298 §5, RFC 5681 §3.1.
@@ -122,7 +133,7 @@ impl Subflow {
         self.totals.timeouts += 1;
         self.timers.stop(Timer::TailLossProbe);
         self.timers.stop(Timer::Reordering);
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        self.arm_retransmission(now);
     }
 
     fn on_keep_alive(&mut self, now: Instant) {

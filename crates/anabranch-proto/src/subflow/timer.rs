@@ -1,6 +1,6 @@
 //! The timers of one subflow.
 
-use anabranch_wire::Instant;
+use anabranch_wire::{Duration, Instant};
 
 /// Each variant documents when it fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +45,47 @@ impl crate::timers::Timer for Timer {
 /// The timers of a subflow.
 pub(crate) type TimerTable = crate::timers::TimerTable<Timer, 8>;
 
+/// Times for which the timers of losses were requested. They may fire later.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requested {
+    retransmission: Instant,
+    probe: Instant,
+}
+
+impl Requested {
+    pub(super) const NOTHING: Requested =
+        Requested { retransmission: Instant::FAR_FUTURE, probe: Instant::FAR_FUTURE };
+}
+
 impl super::Subflow {
-    /// When the subflow will retransmit or probe, if anything is outstanding.
+    /// RFC 6298 §5: start the retransmission timer.
+    #[inline]
+    pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        let wait = self.rtt.rto();
+        self.requested.retransmission = now + wait;
+        self.timers.set(Timer::Retransmission, self.config.platform.expiry.fires(now, wait));
+    }
+
+    /// Start the timer of the tail loss probe, which precedes the retransmission timeout.
+    #[inline]
+    pub(super) fn start_tail_loss_probe(&mut self, now: Instant, wait: Duration) {
+        let (mut requested, mut fires) = (now + wait, self.config.platform.expiry.fires(now, wait));
+        if let Some(timeout) = self.timers.get(Timer::Retransmission) {
+            requested = requested.min(self.requested.retransmission);
+            fires = fires.min(timeout);
+        }
+        self.requested.probe = requested;
+        self.timers.set(Timer::TailLossProbe, fires);
+    }
+
+    /// Time for which the next retransmission or probe was requested, if anything is outstanding.
     pub(crate) fn next_loss_timer(&self) -> Option<Instant> {
-        let timers = [Timer::TailLossProbe, Timer::Retransmission, Timer::Reordering];
-        timers.into_iter().filter_map(|timer| self.timers.get(timer)).min()
+        let requested = |timer, at| self.timers.is_running(timer).then_some(at);
+        let timers = [
+            requested(Timer::TailLossProbe, self.requested.probe),
+            requested(Timer::Retransmission, self.requested.retransmission),
+            self.timers.get(Timer::Reordering),
+        ];
+        timers.into_iter().flatten().min()
     }
 }

@@ -32,6 +32,7 @@ struct Reinjection(SubflowSet);
 struct PyLinuxView {
     #[pyo3(get)]
     paced_windows: Vec<u64>,
+    unacknowledged: Vec<u64>,
     full: SubflowSet,
     #[pyo3(get)]
     begins_fragment: Option<bool>,
@@ -110,6 +111,7 @@ impl PyScheduler {
             blocked: context.blocked,
             linux: PyLinuxView {
                 paced_windows: context.linux.paced_windows.to_vec(),
+                unacknowledged: context.linux.unacknowledged.to_vec(),
                 full: context.linux.full,
                 begins_fragment: context.linux.begins_fragment,
                 unsent_memory: context.linux.unsent_memory,
@@ -228,6 +230,7 @@ impl PyScheduleContext {
             blocked: self.blocked,
             linux: LinuxView {
                 paced_windows: &self.linux.paced_windows,
+                unacknowledged: &self.linux.unacknowledged,
                 full: self.linux.full,
                 begins_fragment: self.linux.begins_fragment,
                 unsent_memory: self.linux.unsent_memory,

@@ -9,6 +9,7 @@ mod conservation;
 mod cross_traffic;
 mod custom_policies;
 mod ecn;
+mod failing_paths;
 mod families;
 mod faults;
 mod goodput;

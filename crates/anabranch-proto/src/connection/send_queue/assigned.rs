@@ -31,12 +31,16 @@ impl SendQueue {
             len
         };
         self.nxt += u64::from(len);
+        self.add_assigned(slot, len.into());
+        u64::from(len)
+    }
+
+    pub(super) fn add_assigned(&mut self, slot: Slot, bytes: u64) {
         let index = slot.index();
         if self.assigned.len() <= index {
             self.assigned.resize(index + 1, 0);
         }
-        self.assigned[index] += u64::from(len);
-        u64::from(len)
+        self.assigned[index] += bytes;
     }
 
     /// Returns `true` if the next data may go into the same socket buffer as the data before it. It
@@ -70,7 +74,7 @@ impl SendQueue {
         })
     }
 
-    /// Bytes assigned to each subflow, by slot, that no subflow has carried yet.
+    /// Bytes that wait on each subflow, by slot: new data, and data to be sent again.
     pub(crate) fn assigned(&self) -> &[u64] {
         &self.assigned
     }
@@ -106,15 +110,21 @@ impl SendQueue {
 
     /// Send the data assigned to the subflow in `slot` on other subflows.
     pub(crate) fn reassign(&mut self, slot: Slot) {
-        let Some(bytes) = self.assigned.get_mut(slot.index()) else { return };
-        if std::mem::take(bytes) == 0 {
+        if self.assigned.get(slot.index()).is_none_or(|bytes| *bytes == 0) {
             return;
         }
-        let theirs = |mapped: &&mut Mapped| mapped.sent_on == SentOn::Assigned { to: slot };
-        for mapped in self.mapped.iter_mut().filter(theirs) {
-            mapped.sent_on = SentOn::LOST;
-            mapped.queued = true;
-            self.reinjections.push(Reverse(mapped.start));
+        self.drop_resends(slot);
+        self.assigned[slot] = 0;
+        for index in 0..self.mapped.len() {
+            let mapped = self.mapped[index];
+            if mapped.sent_on != (SentOn::Assigned { to: slot }) {
+                continue;
+            }
+            let queued = !self.will_resend(mapped.start);
+            self.mapped[index] = Mapped { sent_on: SentOn::LOST, queued, ..mapped };
+            if queued {
+                self.reinjections.push(Reverse(mapped.start));
+            }
         }
     }
 

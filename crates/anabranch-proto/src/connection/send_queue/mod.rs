@@ -5,6 +5,7 @@
 //! §3.3.1.
 
 mod assigned;
+mod resend;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,6 +15,8 @@ use anabranch_wire::{Payload, Piece};
 
 use crate::platform::{SendBuffer, SendOffsets, Unsent};
 use crate::view::{Slot, SubflowSet};
+pub(crate) use resend::Resend;
+use resend::Resends;
 
 #[derive(Debug)]
 pub(crate) struct SendQueue {
@@ -36,8 +39,10 @@ pub(crate) struct SendQueue {
     /// none.
     pending_copies: SubflowSet,
     cursors: Vec<u64>,
-    /// Bytes assigned to each subflow, by slot, that no subflow has carried yet.
+    /// Bytes that wait on each subflow, by slot: those that are assigned to it and that no subflow has
+    /// carried yet, and those that it sends again.
     assigned: Vec<u64>,
+    resends: Resends,
 }
 
 /// The DATA_FIN, whose number follows that of the last byte. RFC 8684 §3.3.3.
@@ -177,6 +182,7 @@ impl SendQueue {
             pending_copies: SubflowSet::EMPTY,
             cursors: Vec::new(),
             assigned: Vec::new(),
+            resends: Resends::default(),
         }
     }
 
@@ -368,19 +374,27 @@ impl SendQueue {
     /// Start of the oldest data that the subflow in `slot` owes a copy of. Acknowledged data needs
     /// no copy.
     pub(crate) fn next_copy(&mut self, slot: Slot) -> Option<u64> {
-        let from = self.cursors.get(slot.index()).copied()?;
-        let index = self.mapped.partition_point(|mapped| mapped.start < from);
-        let next = self.mapped.range(index..).find(|mapped| mapped.sent_on.awaits(slot));
-        match next {
-            Some(mapped) => {
-                self.cursors[slot] = mapped.start;
-                Some(mapped.start)
+        let next = self.cursors.get(slot.index()).copied().and_then(|from| {
+            let index = self.mapped.partition_point(|mapped| mapped.start < from);
+            self.mapped.range(index..).find(|mapped| mapped.sent_on.awaits(slot))
+        });
+        match next.map(|mapped| mapped.start) {
+            Some(start) => {
+                self.cursors[slot] = start;
+                Some(start)
             }
             None => {
-                self.pending_copies.remove(slot);
+                if !self.has_resends(slot) {
+                    self.pending_copies.remove(slot);
+                }
                 None
             }
         }
+    }
+
+    /// Start of the oldest data that is assigned to the subflow in `slot` and waits there.
+    fn next_assigned(&mut self, slot: Slot) -> Option<u64> {
+        self.next_copy(slot).filter(|start| self.is_assigned(*start))
     }
 
     /// Everything below `ack` has reached the peer. Returns `true` if this is new. RFC 8684 §3.3.2.
@@ -395,18 +409,22 @@ impl SendQueue {
         let ack = ack.min(self.end);
         self.una = ack;
         while let Some(gone) = self.mapped.pop_front_if(|mapped| mapped.end() <= ack) {
-            self.unassign(&gone);
+            if !self.outlives(&gone) {
+                self.unassign(&gone);
+            }
         }
         if let Some(front) = self.mapped.front_mut().filter(|front| front.start < ack) {
             // A middlebox has split the segment, and only its head has arrived.
             let bytes = ack - front.start;
+            let gone = Mapped { len: bytes as u32, pushed: false, ..*front };
             front.len -= bytes as u32;
             front.start = ack;
-            let gone = Mapped { len: bytes as u32, ..*front };
             if front.queued {
                 self.reinjections.push(Reverse(ack));
             }
-            self.unassign(&gone);
+            if !self.outlives(&gone) {
+                self.unassign(&gone);
+            }
         }
         while let Some((start, piece)) = self.pieces.front_mut() {
             let len = piece.len() as u64;
@@ -485,6 +503,7 @@ impl SendQueue {
         self.fin = Fin::Unsent;
         while self.mapped.pop_back_if(|mapped| mapped.sent_on.is_assigned()).is_some() {}
         self.assigned.clear();
+        self.resends = Resends::default();
         self.reinjections.clear();
         self.pending_copies = SubflowSet::EMPTY;
         for mapped in &mut self.mapped {
@@ -502,15 +521,9 @@ impl SendQueue {
         }
     }
 
-    /// Resend the remainder of the oldest fragment, whichever subflow has carried it.
-    pub(crate) fn reinject_fragment(&mut self) {
-        let rest = self.buffer.fragments().map_or(0, |fragments| fragments.rest_from(self.una));
-        let end = self.una + rest;
-        self.reinject_first(self.mapped.partition_point(|mapped| mapped.start < end) as u32);
-    }
-
     /// A subflow is gone, and another one may use its slot.
     pub(crate) fn forget_carrier(&mut self, slot: Slot) {
+        self.drop_resends(slot);
         self.reassign(slot);
         for mapped in &mut self.mapped {
             mapped.sent_on = mapped.sent_on.after_end_of(slot);

@@ -22,8 +22,9 @@ use anabranch_wire::Duration;
 
 use super::{
     AckRule, BufferModel, Buffers, BuildPlatform, Charge, Counts, DataRetransmission, Deferral,
-    FirstWindow, Growth, JoinRule, Nagle, OptionForm, Pause, Platform, RecoveryRule, Reduction,
-    ReorderingRule, RtoRule, SocketMemory, Tuning,
+    ExpiryRule, FirstWindow, GiveUpRule, Growth, JoinRule, Nagle, OptionForm, Pause, Platform,
+    RecoveryRule, Reduction, ReorderingRule, RtoRule, SilenceRule, SocketMemory, TimerWheel,
+    Tuning,
 };
 
 /// Parameters of the platform of Linux.
@@ -62,6 +63,35 @@ pub struct LinuxConfig {
         schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
     )]
     pub tcp_wmem_max: ByteCount,
+    /// Retransmissions after which Linux gives up a subflow: net.ipv4.tcp_retries2. Linux turns the
+    /// number into a time, with timeouts that begin at 200 ms and double up to 2 minutes.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(range(min = 1), extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub tcp_retries2: u8,
+    /// SYN retransmissions after which Linux gives up opening a connection or a subflow:
+    /// net.ipv4.tcp_syn_retries.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(range(min = 1, max = 127), extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub tcp_syn_retries: u8,
+    /// Periods without progress after which a subflow goes out of use while another one works:
+    /// net.mptcp.stale_loss_cnt. With 0, it stays in use.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub stale_loss_cnt: u8,
+    /// Time that a connection without subflows waits for another one: net.mptcp.close_timeout, in whole
+    /// seconds.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "anabranch_config::written::WithUnit::<Duration>"),
+        schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub close_timeout: Duration,
 }
 
 /// Sizes of tuned buffers. Linux refuses sizes of less than a page.
@@ -76,6 +106,10 @@ impl Default for LinuxConfig {
             tcp_rmem_default: ByteCount::new(first_receive.into()),
             tcp_rmem_max: ByteCount::new(largest_receive.into()),
             tcp_wmem_max: ByteCount::new(largest_send.into()),
+            tcp_retries2: 15,
+            tcp_syn_retries: 6,
+            stale_loss_cnt: STALE_LOSS_CNT,
+            close_timeout: GIVE_UP.orphaned,
         }
     }
 }
@@ -91,7 +125,15 @@ impl BuildPlatform for LinuxConfig {
     fn build(&self) -> Platform {
         let base = match self.buffers {
             Buffers::Payload => Platform::linux(),
-            Buffers::Socket => Platform::linux_socket(),
+            Buffers::Socket => Platform {
+                silence: SilenceRule::Periods(self.stale_loss_cnt),
+                give_up: GiveUpRule {
+                    syn_retries: Some(self.tcp_syn_retries),
+                    retries: Some(self.tcp_retries2),
+                    orphaned: self.close_timeout,
+                },
+                ..Platform::linux_socket()
+            },
         };
         let tuning = Tuning {
             first_receive: self.tcp_rmem_default.as_u64() as u32,
@@ -129,14 +171,20 @@ pub(super) const SOCKET_MEMORY: SocketMemory = SocketMemory {
 const DEFERRAL: Deferral =
     Deferral { recent: Duration::from_millis(1), soon: Duration::from_millis(1), enough: 3 };
 
+/// `retransmits_timed_out`; `net.mptcp.close_timeout`
+const GIVE_UP: GiveUpRule =
+    GiveUpRule { syn_retries: None, retries: Some(15), orphaned: Duration::from_secs(60) };
+
+/// `net.mptcp.stale_loss_cnt` (`mptcp_pm_nl_subflow_chk_stale`)
+const STALE_LOSS_CNT: u8 = 4;
+
 /// The data-level retransmission timer follows the timers of the subflows, and resends the oldest
 /// fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`, `__mptcp_retrans`,
-/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does from the third time on, so
-/// that an outage of all paths does not make the timer fire all the time.
+/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does from the third time on if
+/// the subflows have delivered everything, so that it gives up on such a peer after minutes.
 const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
     // TCP_RTO_MIN
     pause: Pause::PendingTimers { none: Duration::from_millis(200) },
-    whole_fragments: true,
     needs_idle_subflow: true,
 };
 
@@ -187,6 +235,8 @@ impl Platform {
     pub const fn linux_socket() -> Self {
         Platform {
             buffers: BufferModel::SOCKET,
+            // `calc_wheel_index`, with the 250 Hz of distributions; `tcp_schedule_loss_probe`
+            expiry: ExpiryRule { wheel: Some(TimerWheel { hertz: 250 }), probe_heeds_oldest: true },
             // `mptcp_established_options_dss` and `tcp_options_write`
             options: OptionForm::Long,
             joins: JoinRule {
@@ -206,6 +256,8 @@ impl Platform {
             },
             deferral: Some(&DEFERRAL),
             data_retransmission: &DATA_RETRANSMISSION,
+            silence: SilenceRule::Periods(STALE_LOSS_CNT),
+            give_up: GIVE_UP,
             // A duplicate acknowledgement on a subflow does not shrink its window
             // (`tcp_may_update_window`), and its DATA_ACK is added to the window that is kept
             // (`ack_update_msk`). The sender then exceeds the peer's edge by the data that other

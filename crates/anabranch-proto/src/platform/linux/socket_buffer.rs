@@ -18,10 +18,9 @@ pub(crate) fn full(mss: u64, window: u64) -> u64 {
     ((window / 2).min(MOST) / mss * mss).max(mss)
 }
 
-/// Memory of a subflow's data that is not acknowledged, and of the `waiting` bytes that are not sent
-/// (`sk_wmem_queued`).
-pub(crate) fn queued(view: &SubflowView, waiting: u64) -> u64 {
-    let sent = view.bytes_in_flight;
+/// Memory of a subflow's data that is not acknowledged, of which `sent` bytes were sent and `waiting`
+/// bytes were not (`sk_wmem_queued`). Lost data and data beyond a hole count.
+pub(crate) fn queued(view: &SubflowView, sent: u64, waiting: u64) -> u64 {
     let buffers = sent.div_ceil(SEGMENTS * u64::from(view.mss)) + waiting.div_ceil(MOST);
     sent + waiting + OVERHEAD * buffers
 }

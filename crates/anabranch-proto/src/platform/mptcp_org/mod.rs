@@ -7,8 +7,8 @@ use anabranch_wire::Duration;
 
 use super::{
     AckRule, BufferModel, BuildPlatform, Charge, Counts, DataAckRule, DataRetransmission,
-    FirstWindow, Growth, JoinRule, OptionForm, OwnWindow, Platform, RecoveryRule, ReorderingRule,
-    RtoRule, SocketMemory,
+    ExpiryRule, FirstWindow, GiveUpRule, Growth, JoinRule, OptionForm, OwnWindow, Platform,
+    RecoveryRule, ReorderingRule, RtoRule, SilenceRule, SocketMemory,
 };
 
 /// Parameters of the platform of multipath-tcp.org.
@@ -119,6 +119,7 @@ impl Platform {
         let linux = Platform::linux_socket();
         Platform {
             timeouts: &TIMEOUTS,
+            expiry: ExpiryRule::EXACT,
             // `__tcp_ack_snd_check`
             acknowledging: AckRule {
                 heeds_push: false,
@@ -137,6 +138,9 @@ impl Platform {
             deferral: None,
             // `mptcp_retransmit_timer`: 2 RTOs of the slowest subflow.
             data_retransmission: &DataRetransmission::RARE,
+            // `mptcp_reinject_data`
+            silence: SilenceRule::FirstTimeout,
+            give_up: GiveUpRule::BY_CONFIGURATION,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             takes_smaller_receive_rtt: false,
