@@ -29,6 +29,10 @@ pub(super) struct DataRto {
 /// Longest pause between data-level retransmissions, and between window probes.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// Expiries without progress after which the period is at least a retransmission timeout (this project:
+/// Linux keeps a period of milliseconds for as long as a path is dead).
+const MOST_PERIODS: u16 = 64;
+
 impl DataRto {
     /// Expiries of the retransmission timer since the last progress.
     #[inline]
@@ -55,14 +59,21 @@ impl DataRto {
 
     /// Time until data is retransmitted at the data level, where `timeout` gives the retransmission
     /// timeout of the slowest subflow. RFC 8684 §3.3.6 and §4: data counts as delivered only when the
-    /// data level acknowledges it.
+    /// data level acknowledges it. `only_data_fin`: the DATA_FIN alone is outstanding. It is sent again
+    /// at each timeout, so the timer backs off.
     #[inline]
-    pub(super) fn pause(&self, rule: Pause, timeout: impl Fn() -> Duration) -> Duration {
+    pub(super) fn pause(
+        &self,
+        rule: Pause,
+        only_data_fin: bool,
+        timeout: impl Fn() -> Duration,
+    ) -> Duration {
         let pause = match rule {
             Pause::PendingTimers { none } => {
                 let pending = Duration::from_millis(self.pending_ms.into());
                 let first = if self.pending_ms > 0 { pending } else { none };
-                match self.unexplained {
+                match if only_data_fin { self.timeouts } else { self.unexplained } {
+                    0 | 1 if self.timeouts > MOST_PERIODS => first.max(timeout()),
                     0 | 1 => first,
                     expiries => first.max(timeout()) * (1 << (expiries - 1).min(16)),
                 }

@@ -30,7 +30,8 @@ impl Connection {
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let rule = self.data_retransmission().pause;
-        let pause = self.data_rto.pause(rule, || self.subflows.longest_timeout());
+        let only_data_fin = self.send.queue.una() == self.send.queue.end();
+        let pause = self.data_rto.pause(rule, only_data_fin, || self.subflows.longest_timeout());
         self.timers.set(Timer::Retransmission, self.config.platform.expiry.fires(now, pause));
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
     }

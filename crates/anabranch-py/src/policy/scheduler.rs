@@ -32,6 +32,7 @@ struct Reinjection(SubflowSet);
 struct PyLinuxView {
     #[pyo3(get)]
     paced_windows: Vec<u64>,
+    #[pyo3(get)]
     unacknowledged: Vec<u64>,
     full: SubflowSet,
     #[pyo3(get)]
