@@ -12,7 +12,6 @@ use anabranch_sim::scenario::{Change, Limits, LinkState, Protocol, Scenario};
 use anabranch_wire::Instant;
 
 use crate::namespace::{Namespace, ip, set_sysctl};
-use crate::run::{Action, Intervention};
 use crate::settings::{Settings, Subflow};
 use crate::sys::{self, PacketSocket};
 
@@ -182,10 +181,10 @@ fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
     settings.subflows.iter().map(endpoint).collect()
 }
 
-/// The interventions by which a client notices that paths go down and come up: its path manager removes
-/// the endpoint of the path's address, which closes the subflows there and withdraws the address, and adds
-/// it again.
-pub(crate) fn noticed_changes(scenario: &Scenario, settings: &Settings) -> Vec<Intervention> {
+/// The times and the commands by which a client notices that paths go down and come up: its path manager
+/// removes the endpoint of the path's address, which closes the subflows there and withdraws the address,
+/// and adds it again.
+pub(crate) fn noticed_changes(scenario: &Scenario, settings: &Settings) -> Vec<(Instant, String)> {
     if scenario.connections.iter().all(|each| each.protocol != Protocol::Mptcp) {
         return Vec::new();
     }
@@ -193,7 +192,11 @@ pub(crate) fn noticed_changes(scenario: &Scenario, settings: &Settings) -> Vec<I
     paths.flat_map(|(path, _)| noticed_changes_of(scenario, settings, path)).collect()
 }
 
-fn noticed_changes_of(scenario: &Scenario, settings: &Settings, path: usize) -> Vec<Intervention> {
+fn noticed_changes_of(
+    scenario: &Scenario,
+    settings: &Settings,
+    path: usize,
+) -> Vec<(Instant, String)> {
     let address = driver::client_address(&scenario.paths, path);
     let endpoint = settings.subflows.iter().find(|subflow| subflow.path == path);
     let backup = if endpoint.is_some_and(|subflow| subflow.backup) { " backup" } else { "" };
@@ -209,11 +212,7 @@ fn noticed_changes_of(scenario: &Scenario, settings: &Settings, path: usize) -> 
             (false, false) => format!("delete id 0 {address}"),
         };
         has_endpoint |= is_up;
-        Intervention {
-            at: Instant::ZERO + change.at,
-            side: Side::Client,
-            what: Action::Command(format!("ip mptcp endpoint {command}")),
-        }
+        (Instant::ZERO + change.at, format!("ip mptcp endpoint {command}"))
     };
     noticed.map(command).collect()
 }

@@ -173,7 +173,12 @@ impl<'s, 'c> Lab<'s, 'c> {
         }
         let mut interventions = options.interventions;
         if options.client == Stack::Kernel {
-            interventions.extend(noticed_changes(scenario, &settings));
+            let noticed = noticed_changes(scenario, &settings).into_iter();
+            interventions.extend(noticed.map(|(at, command)| Intervention {
+                at,
+                side: Side::Client,
+                what: Action::Command(command),
+            }));
         }
         let interventions = in_order(interventions, stacks)?;
         sys::set_timer_slack();
