@@ -39,7 +39,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "icc16-redundant": (3, 30),
     "imc13-wireless": (10, 20),
     "icnp12-wvegas": (10, 41),
-    "queue16-bbr": (60, 600),
+    "queue16-bbr": (60, 1100),
     "field-reports": (53, 570),
     "linux-today": (360, 7800),
     "linux-small-path": (180, 3200),
