@@ -37,6 +37,7 @@ NOT_RUN = {
     r"anabranch calibrate.*": "minutes; tests/python/test_calibration.py",
     r"anabranch (run|reproduce|conform) .*--live.*": "in real time; tests/python/test_live.py",
     r"anabranch play.*": "a server; tests/python/test_play.py",
+    r"anabranch[- ]proxy .*": "needs root and a relay; crates/anabranch-proxy/tests",
     r"anabranch shell .*": "in real time; tests/python/test_shell.py",
     r"(for|nstat) .*": "needs a connection; tests/python/test_sockets.py reads recordings",
     r"anabranch advise .*--for .*": "a search with assertions on; tests/python/test_advise.py",
