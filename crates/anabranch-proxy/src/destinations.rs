@@ -11,7 +11,7 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// Whether the range contains an address.
+    /// Returns `true` if the range contains an address.
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
         let same = |width: u32, own: u128, other: u128| {
             self.bits == 0 || (own ^ other) >> (width - self.bits) == 0
@@ -52,7 +52,7 @@ pub(crate) struct Destinations {
 }
 
 impl Destinations {
-    /// Whether the relay connects to an address: one of the global Internet, or an allowed one. The
+    /// Returns `true` if the relay connects to an address: a global one, or an allowed one. The
     /// relay's own host is refused, because its firewall may trust itself.
     pub(crate) fn admits(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -63,7 +63,7 @@ impl Destinations {
     }
 }
 
-/// Whether an address is reachable over the Internet: not one of the special ranges of RFC 6890.
+/// Returns `true` if an address is outside the special ranges of RFC 6890, so that the Internet reaches it.
 fn is_global(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_global_ipv4(address),

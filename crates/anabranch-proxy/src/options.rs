@@ -14,12 +14,12 @@ use crate::policies::{Policies, Written};
 #[derive(Debug, Parser)]
 #[command(name = "anabranch-proxy", version, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// What to run.
+    /// Command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What to run.
+/// Command to run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Offer a SOCKS5 and HTTP CONNECT port, and carry its connections over all uplinks.

@@ -1,4 +1,4 @@
-//! What the process with privileges tells the one that parses packets: one line of JSON each.
+//! Messages from the process with privileges to the one that parses packets: a line of JSON each.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -40,12 +40,12 @@ pub(crate) struct Uplink {
     pub(crate) usable: bool,
 }
 
-/// What the process does.
+/// Role of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Role {
     /// It takes the connections of programs.
     Client {
-        /// Where programs reach it.
+        /// Address and port for programs.
         listen: SocketAddr,
         /// The relay; without one it connects to destinations itself.
         relay: Option<SocketAddr>,
@@ -65,7 +65,7 @@ pub(crate) enum Role {
     },
 }
 
-/// What changes later.
+/// A change after the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// An uplink came or went.

@@ -41,7 +41,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Why a text is no secret.
+/// Reason why a text is no secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the secret has {0} characters; write at least {LEAST_SECRET_BYTES} random ones, \
@@ -93,7 +93,7 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; MAC_BYTES] {
     keyed(key, parts).finalize().into_bytes().into()
 }
 
-/// Why a proof does not count.
+/// Reason why a proof does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
     /// There is none.

@@ -35,7 +35,7 @@ const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr
 const MAX_CONNECTIONS: usize = 1024;
 const MAX_CONNECTIONS_PER_CLIENT: usize = 256;
 
-/// Why the program ends.
+/// Reason why the program ends.
 enum Failure {
     /// The user has to change something.
     Usage(String),
@@ -449,7 +449,7 @@ fn find_owner(user: Option<&str>) -> Result<(u32, u32), String> {
     Ok(if is_mapped(&maps, id) { (id, group) } else { own })
 }
 
-/// Whether a user exists in a namespace with this `/proc/self/uid_map`.
+/// Returns `true` if a user exists in a namespace with this `/proc/self/uid_map`.
 fn is_mapped(maps: &str, id: u32) -> bool {
     maps.lines().any(|line| {
         let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);

@@ -12,6 +12,7 @@ mod composed;
 mod coupled;
 mod cubic;
 mod cubic_linux;
+mod draws;
 mod hystart;
 mod lia;
 mod lia_linux;

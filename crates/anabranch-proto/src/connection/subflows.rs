@@ -28,7 +28,7 @@ pub(super) struct SubflowContext {
     pub(super) carried: Carried,
     /// Observed treatment of options and payload by the path.
     pub(super) signs: Signs,
-    /// How long it has made no progress.
+    /// Periods without progress.
     pub(super) silence: Silence,
     /// Nonces of a join in progress.
     nonces: Nonces,

@@ -12,7 +12,7 @@ pub struct Client {
     received: Vec<u8>,
 }
 
-/// What the relay has answered.
+/// Answer of the relay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Kinds of TCP options that the relay supports, if the client sent an Info TLV.
@@ -23,7 +23,7 @@ pub struct Answer {
     pub data: Vec<u8>,
 }
 
-/// Why there is no connection. The client resets its connection to the relay. RFC 8803 §6.2.8.
+/// Reason for the lack of a connection. The client resets its connection to the relay. RFC 8803 §6.2.8.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
     /// The relay reports an error.

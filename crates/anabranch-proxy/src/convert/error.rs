@@ -95,7 +95,7 @@ impl ErrorTlv {
     }
 }
 
-/// Why bytes are no Convert message.
+/// Reason why bytes are no Convert message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParseError {
     /// The header lacks the magic number, so the peer does not speak Convert. RFC 8803 §6.1.

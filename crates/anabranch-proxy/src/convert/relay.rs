@@ -20,7 +20,7 @@ pub struct Relay {
     received: Vec<u8>,
 }
 
-/// What the relay has to do.
+/// Next step of the relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Wait for more bytes.
@@ -34,7 +34,7 @@ pub enum Step {
     Reset(ParseError),
 }
 
-/// What a client asks for.
+/// Request of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The client wants to know the supported TCP options.
@@ -140,7 +140,7 @@ fn refuse(code: ErrorCode, value: &[u8]) -> Step {
     Step::Refuse(code, Request::refuse(code, value))
 }
 
-/// Whether a Connect TLV must not have this address: multicast, broadcast, the host's loopback
+/// Returns `true` if a Connect TLV must not have this address: multicast, broadcast, the host's loopback
 /// (RFC 8803 §6.2.5), and no address at all.
 fn is_invalid(address: IpAddr) -> bool {
     let always = address.is_multicast() || address.is_loopback() || address.is_unspecified();

@@ -1,4 +1,4 @@
-//! What programs speak to the client's port: SOCKS5 or HTTP CONNECT.
+//! Protocols of the client's port for programs: SOCKS5 and HTTP CONNECT.
 
 mod http;
 mod socks;
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// What a program wants to reach.
+/// Destination that a program asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// An address.
@@ -17,7 +17,7 @@ pub(crate) enum Target {
     Name(String, u16),
 }
 
-/// Which protocol the program speaks.
+/// Protocol of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Front {
     /// SOCKS version 5. RFC 1928.
@@ -26,7 +26,7 @@ pub(crate) enum Front {
     Http,
 }
 
-/// Why the program gets no connection.
+/// Reason why a program gets no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// The relay, or this client, does not allow the destination.

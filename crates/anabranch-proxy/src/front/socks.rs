@@ -110,7 +110,7 @@ mod tests {
     use super::super::{Front, accept};
     use super::*;
 
-    /// What a program that sends `bytes` gets, and what the proxy makes of it.
+    /// Bytes that a program gets after it sent `bytes`, and the request that the proxy reads.
     async fn exchange(bytes: &[u8]) -> (Vec<u8>, Option<(Front, Target)>) {
         let (mut program, mut proxy) = tokio::io::duplex(4096);
         program.write_all(bytes).await.expect("room");

@@ -160,7 +160,7 @@ pub(super) fn forwarding(interface: &str) -> String {
     format!("net/ipv4/conf/{interface}/forwarding")
 }
 
-/// Whether an interface forwards packets. One that does not exist yet will do as the host's default
+/// Returns `true` if an interface forwards packets. One that does not exist yet will do as the host's default
 /// says.
 pub(super) fn forwards(interface: &str) -> bool {
     let of = |name: &str| std::fs::read_to_string(Path::new("/proc/sys").join(forwarding(name)));

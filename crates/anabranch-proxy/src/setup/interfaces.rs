@@ -117,7 +117,7 @@ pub(super) fn free_tables(count: u32) -> io::Result<u32> {
     first.ok_or_else(|| io::Error::other("no routing tables are free"))
 }
 
-/// Where the search for unused tables and priorities begins (this project). Priorities of the main
+/// First table and priority of the search for unused ones (this project). Priorities of the main
 /// table (32766) come later.
 const FIRST_TABLE: u32 = 7300;
 

@@ -1,4 +1,4 @@
-//! What a host needs so that the engine's packets reach its uplinks: a TUN device, routes, address
+//! Network of a host whose uplinks carry the engine's packets: a TUN device, routes, address
 //! translation. Everything has its own name, so nothing else on the host is touched.
 
 mod client;

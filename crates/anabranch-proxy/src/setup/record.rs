@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
+use tracing::warn;
 
 use super::Setup;
 
-/// Where records are, unless systemd names another folder.
+/// Folder of the records, unless systemd names another one.
 const FOLDER: &str = "/run/anabranch-proxy";
 
-/// Why an instance cannot start.
+/// Reason why an instance cannot start.
 #[derive(Debug, Error)]
 pub(crate) enum RecordError {
     /// Another process has the same name.
@@ -56,7 +57,14 @@ impl Record {
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(named)?;
-        let left = serde_json::from_str(&text).ok();
+        let left = match serde_json::from_str(&text) {
+            Ok(left) => Some(left),
+            Err(error) if !text.is_empty() => {
+                warn!(record = %path.display(), %error, "damaged: what it names is not removed");
+                None
+            }
+            Err(_) => None,
+        };
         Ok((Record { file, path }, left))
     }
 

@@ -78,7 +78,7 @@ pub(super) fn run(command: &mut Command, input: &str) -> io::Result<String> {
     Err(io::Error::other(format!("{name}: {said}")))
 }
 
-/// As a user would type it.
+/// The command as a user would type it.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -91,7 +91,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// What makes an instance's network, and what removes it.
+/// Commands that make an instance's network, and commands that remove it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
     /// Changes that make it, in order.

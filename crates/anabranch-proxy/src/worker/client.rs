@@ -217,7 +217,7 @@ async fn through(
     }
 }
 
-/// What a failure means for the program. Failures that no program causes are logged.
+/// Problem of the program that follows from a failure. Failures that no program causes are logged.
 fn explain(failure: &Failure) -> Problem {
     let Failure::Relay(error) = failure else {
         warn!("{failure}");

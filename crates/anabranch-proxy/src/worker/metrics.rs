@@ -21,7 +21,7 @@ const MOST_REQUEST_TIME: Duration = Duration::from_secs(5);
 /// Pause after the system refuses to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The connection was opened.
@@ -137,7 +137,7 @@ async fn answer(mut peer: TcpStream, shared: &Shared) -> io::Result<()> {
     peer.shutdown().await
 }
 
-/// What an uplink does now.
+/// State of an uplink.
 #[derive(Default)]
 struct UplinkState {
     subflows: u64,

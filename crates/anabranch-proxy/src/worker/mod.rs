@@ -28,7 +28,7 @@ use crate::policies::with_interfaces;
 use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
 
-/// What all tasks of the process share.
+/// State that all tasks of the process share.
 struct Shared {
     host: Host,
     uplinks: Vec<OpenUplink>,

@@ -81,7 +81,7 @@ pub(crate) fn run_all(arguments: &[String]) {
     exit(failed.min(1));
 }
 
-/// What this host lacks.
+/// Means that this host lacks.
 fn missing() -> Option<String> {
     for (program, argument) in
         [("ip", "-V"), ("nft", "--version"), ("unshare", "-V"), ("nsenter", "-V")]

@@ -48,7 +48,7 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
     io::copy(&mut reader, &mut io::sink()).map(|_| ())
 }
 
-/// What a transfer looked like.
+/// Result of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     pub(crate) bytes: usize,

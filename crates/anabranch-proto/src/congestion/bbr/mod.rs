@@ -10,6 +10,7 @@ use anabranch_config::part_without_parameters;
 use anabranch_wire::{Duration, Instant};
 
 use super::bandwidth::Bandwidth;
+use super::draws::Draws;
 use super::maximum::WindowedMaximum;
 use super::{
     AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, ExternalReduction,
@@ -91,7 +92,7 @@ struct Bbr {
     mss: u32,
     /// Payload bytes by which a segment counts in the pacing rate.
     segment: u32,
-    random: u64,
+    draws: Draws,
     cwnd: u64,
     /// Window before a recovery or a probe.
     prior_cwnd: u64,
@@ -137,7 +138,7 @@ impl Bbr {
         Bbr {
             mss: start.mss,
             segment: start.mss,
-            random: start.random,
+            draws: Draws::new(start.random),
             cwnd: start.initial_window / u64::from(start.mss),
             prior_cwnd: 0,
             ssthresh: None,
@@ -246,9 +247,7 @@ impl Bbr {
 
     /// Begin to probe the bandwidth, with a random phase.
     fn probe_bandwidth(&mut self, now: Instant) {
-        // The multiplier of Knuth's MMIX generator.
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let random = ((self.random >> 33) % FIRST_PHASES) as usize;
+        let random = (self.draws.next() % FIRST_PHASES) as usize;
         let before = PROBE_GAINS.len() - 1 - random;
         self.begin_phase((before + 1) % PROBE_GAINS.len(), now);
     }

@@ -16,8 +16,8 @@ pub(super) fn is_too_high(lost: u64, in_flight: u64) -> bool {
     lost * 100 > in_flight * LOSS_PERCENT
 }
 
-/// What was in flight when losses passed the threshold, if the loss of the last of `in_flight`
-/// segments was the last of `lost`. Draft: `InflightAtLoss`.
+/// Segments in flight when losses passed the threshold: the last of `in_flight` segments was also the
+/// last one of `lost`. Draft: `InflightAtLoss`.
 pub(super) fn in_flight_at_loss(in_flight: u64, lost: u64) -> u64 {
     let (in_flight, lost) = (in_flight.saturating_sub(1), lost.saturating_sub(1));
     let prefix = (in_flight * LOSS_PERCENT).saturating_sub(lost * 100) / (100 - LOSS_PERCENT);

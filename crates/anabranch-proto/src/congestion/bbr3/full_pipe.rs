@@ -1,4 +1,4 @@
-//! Whether the pipe is full: the delivery rate no longer grows although more is sent.
+//! Detection of a full pipe: the delivery rate no longer grows although more is sent.
 
 use crate::congestion::bandwidth::Bandwidth;
 

@@ -13,6 +13,7 @@ use anabranch_config::part_without_parameters;
 use anabranch_wire::{Duration, Instant};
 
 use super::bandwidth::Bandwidth;
+use super::draws::Draws;
 use super::maximum::WindowedMaximum;
 use super::{
     AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, DeliveryRate,
@@ -117,7 +118,7 @@ struct Bbr3 {
     mss: u32,
     /// Payload bytes by which a segment counts in the pacing rate.
     segment: u32,
-    random: u64,
+    draws: Draws,
     initial_window: u64,
     cwnd: u64,
     /// Window before a recovery or a probe.
@@ -169,7 +170,7 @@ impl Bbr3 {
         Bbr3 {
             mss: start.mss,
             segment: start.mss,
-            random: start.random,
+            draws: Draws::new(start.random),
             initial_window,
             cwnd: initial_window,
             prior_cwnd: 0,

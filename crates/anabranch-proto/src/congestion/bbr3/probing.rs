@@ -14,7 +14,7 @@ const MOST_ROUNDS: u64 = 63;
 /// Largest power of two by which the long-term bound grows in a round trip.
 const LARGEST_GROWTH: u32 = 30;
 
-/// What acknowledgements say about a probe. Draft: `BBR.ack_phase`.
+/// Relation of acknowledgements to a probe. Draft: `BBR.ack_phase`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AckPhase {
     /// Nothing.
@@ -54,19 +54,12 @@ pub(super) struct Probing {
 }
 
 impl Bbr3 {
-    /// A random number in [0, 2^31).
-    fn random(&mut self) -> u64 {
-        // The multiplier of Knuth's MMIX generator.
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        self.random >> 33
-    }
-
     /// Begin a cycle with a rate below the bandwidth. Draft: `StartProbeBW_DOWN`, `PickProbeWait`.
     pub(super) fn start_down(&mut self, now: Instant) {
         self.latest.reset();
         self.probing.acked_per_increment = None;
-        self.probing.rounds_since_up = self.random() % 2;
-        self.probing.wait = SHORTEST_WAIT + Duration::from_nanos(self.random() % 1_000_000_000);
+        self.probing.rounds_since_up = self.draws.next() % 2;
+        self.probing.wait = SHORTEST_WAIT + Duration::from_nanos(self.draws.next() % 1_000_000_000);
         self.probing.since = now;
         self.probing.ack_phase = AckPhase::ProbeStopping;
         self.start_round();
