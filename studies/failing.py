@@ -30,7 +30,7 @@ MOST_ATTEMPTS = 3
 
 
 class Values(NamedTuple):
-    """What is compared of a run."""
+    """Results of a run that are compared."""
 
     stall_ms: float
     transfer_s: float | None

@@ -37,7 +37,7 @@ pub(crate) struct Settings {
     pub(crate) subflows: Vec<Subflow>,
     /// Whether packets larger than the MTU can arrive.
     pub(crate) coalesced: bool,
-    /// When the hosts take subflows out of use, and when they give up.
+    /// Rules by which the hosts take subflows out of use and give up.
     pub(crate) failures: Failures,
     /// The congestion control of each connection.
     pub(crate) congestion_control: Vec<&'static str>,
@@ -45,7 +45,7 @@ pub(crate) struct Settings {
     pub(crate) notices: Vec<String>,
 }
 
-/// When a kernel host takes a subflow out of use, and when it gives up. A host that does not behave
+/// Rules by which a kernel host takes a subflow out of use and gives up. A host that does not behave
 /// like Linux's sockets states nothing, and the kernel's own settings remain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failures {

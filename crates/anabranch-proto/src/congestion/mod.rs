@@ -189,7 +189,7 @@ pub struct DeliveryRate {
 /// A segment that is deemed lost, for congestion controls that model the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostSegment {
-    /// When the loss was detected.
+    /// Time at which the loss was detected.
     pub now: Instant,
     /// Number of the segment: those of successive segments are successive.
     pub number: u64,

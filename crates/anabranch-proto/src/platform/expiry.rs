@@ -1,8 +1,8 @@
-//! When timers fire: at the requested time, or later because of the host's clock.
+//! Time at which timers fire: the requested time, or later because of the host's clock.
 
 use anabranch_wire::{Duration, Instant};
 
-/// When the timers of retransmissions fire.
+/// Time at which the timers of retransmissions fire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiryRule {
     /// The timer wheel that holds them. `None`: they fire at the requested time.
@@ -31,7 +31,7 @@ impl ExpiryRule {
     /// Timers fire at the requested time.
     pub(crate) const EXACT: ExpiryRule = ExpiryRule { wheel: None, probe_heeds_oldest: false };
 
-    /// When a timer fires that is started at `now` and runs for `wait`.
+    /// Time at which a timer fires that is started at `now` and runs for `wait`.
     #[inline]
     pub(crate) fn fires(&self, now: Instant, wait: Duration) -> Instant {
         self.wheel.map_or(now + wait, |wheel| wheel.fires(now, wait))

@@ -44,7 +44,7 @@ use crate::view::SubflowView;
 pub struct Platform {
     /// Rule by which the retransmission timeout follows from the estimators.
     pub timeouts: &'static RtoRule,
-    /// When the timers of retransmissions fire.
+    /// Time at which the timers of retransmissions fire.
     pub expiry: ExpiryRule,
     /// Timeouts in the handshake after which the congestion window still begins in full.
     /// RFC 5681 §3.1.
@@ -77,9 +77,10 @@ pub struct Platform {
     pub deferral: Option<&'static Deferral>,
     /// When data is retransmitted at the data level on a connection with several subflows.
     pub data_retransmission: &'static DataRetransmission,
-    /// When a subflow that does not answer goes out of use.
+    /// Event that takes a subflow that does not answer out of use.
     pub silence: SilenceRule,
-    /// When a host gives up a subflow that does not answer, or a connection without subflows.
+    /// Event at which a host gives up a subflow that does not answer, or a connection without
+    /// subflows.
     pub give_up: GiveUpRule,
     /// Whether a DATA_ACK counts with the larger window that the subflow had before, where its
     /// segment advertises less and acknowledges nothing new on the subflow.
@@ -328,7 +329,7 @@ impl DataRetransmission {
         DataRetransmission { pause: Pause::Timeouts, needs_idle_subflow: false };
 }
 
-/// When a host gives up.
+/// Times and counts after which a host gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GiveUpRule {
     /// SYN retransmissions before it gives up the attempt. `None`: as many as the configuration says.
@@ -357,7 +358,7 @@ impl GiveUpRule {
     }
 }
 
-/// When a subflow that does not answer goes out of use until it answers, so that other subflows
+/// Event that takes a subflow that does not answer out of use until it answers, so that other subflows
 /// resend its data. RFC 8684 §3.3.6 leaves it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SilenceRule {

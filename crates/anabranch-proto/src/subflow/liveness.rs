@@ -9,7 +9,7 @@ use crate::platform::SilenceRule;
 pub(super) struct Liveness {
     /// Retransmission timeouts since the last progress.
     timeouts_in_a_row: u16,
-    /// When the first of them was.
+    /// Time of the first of them.
     first_timeout: Instant,
     /// Keep-alive probes since the peer last answered.
     keep_alive_probes: u16,
@@ -59,7 +59,7 @@ impl Liveness {
         self.timeouts_in_a_row.into()
     }
 
-    /// When the first of the timeouts in a row was.
+    /// Time of the first of the timeouts in a row.
     pub(super) fn first_timeout(&self) -> Instant {
         self.first_timeout
     }
