@@ -333,11 +333,11 @@ fn privileges() -> Result {
     for entry in fs::read_dir("/proc")?.flatten() {
         let folder = entry.path();
         let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
-        let is_ours = || {
+        let is_of_this_run = || {
             let run = world.folder.file("run").display().to_string();
             text("environ").contains(&run)
         };
-        if !text("cmdline").ends_with("\0worker\0") || !is_ours() {
+        if !text("cmdline").ends_with("\0worker\0") || !is_of_this_run() {
             continue;
         }
         workers += 1;
