@@ -79,6 +79,8 @@ impl Reassembly {
     /// Release unused memory.
     pub(crate) fn release_memory(&mut self) {
         self.runs.iter_mut().for_each(VecDeque::shrink_to_fit);
+        while self.runs.pop_if(|run| run.is_empty()).is_some() {}
+        self.runs.shrink_to_fit();
     }
 
     /// Take the data that continues the stream at `next`, if it is available. It is never empty,

@@ -97,6 +97,7 @@ impl Upkeep {
             return;
         }
         let address_usable = !self.down.contains(&new.local.id);
+        self.pairs.reserve_exact(1); // most connections have few pairs
         self.pairs.push(Pair { address_usable, ..new });
         self.open_missing(self.pairs.len() - 1);
     }

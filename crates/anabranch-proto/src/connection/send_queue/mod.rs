@@ -42,7 +42,8 @@ pub(crate) struct SendQueue {
     /// Bytes that wait on each subflow, by slot: those that are assigned to it and that no subflow has
     /// carried yet, and those that it sends again.
     assigned: Vec<u64>,
-    resends: Resends,
+    /// `None` until data is sent again, so that other connections do not pay for it.
+    resends: Option<Box<Resends>>,
 }
 
 /// The DATA_FIN, whose number follows that of the last byte. RFC 8684 §3.3.3.
@@ -166,6 +167,7 @@ impl SendQueue {
         self.reinjections.shrink_to_fit();
         self.cursors.shrink_to_fit();
         self.assigned.shrink_to_fit();
+        self.resends.take_if(|resends| resends.is_empty());
     }
 
     pub(crate) fn new(buffer: SendBuffer) -> Self {
@@ -182,7 +184,7 @@ impl SendQueue {
             pending_copies: SubflowSet::EMPTY,
             cursors: Vec::new(),
             assigned: Vec::new(),
-            resends: Resends::default(),
+            resends: None,
         }
     }
 
@@ -503,7 +505,7 @@ impl SendQueue {
         self.fin = Fin::Unsent;
         while self.mapped.pop_back_if(|mapped| mapped.sent_on.is_assigned()).is_some() {}
         self.assigned.clear();
-        self.resends = Resends::default();
+        self.resends = None;
         self.reinjections.clear();
         self.pending_copies = SubflowSet::EMPTY;
         for mapped in &mut self.mapped {

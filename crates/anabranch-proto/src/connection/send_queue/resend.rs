@@ -37,25 +37,38 @@ pub(crate) struct Resend {
     pub(crate) pushed: bool,
 }
 
+impl Resends {
+    /// Returns `true` if nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.from.is_none() && self.queues.iter().all(VecDeque::is_empty)
+    }
+}
+
 impl SendQueue {
     /// Send all data again that was sent or assigned and is not acknowledged.
     pub(crate) fn resend_all(&mut self) {
-        self.resends.from = (self.una < self.nxt).then_some(self.una);
+        let from = (self.una < self.nxt).then_some(self.una);
+        self.resends.get_or_insert_default().from = from;
     }
 
     /// Offset and length of the next data that must be sent again and for which no subflow was chosen:
     /// the remainder of a page fragment.
     pub(crate) fn next_to_resend(&mut self) -> Option<(u64, u64)> {
-        let from = self.resends.from?.max(self.una);
+        let resends = self.resends.as_mut()?;
+        let from = resends.from?.max(self.una);
         let rest = self.buffer.fragments().map_or(u64::MAX, |all| all.rest_from(from));
         let len = rest.min(self.nxt.saturating_sub(from));
-        self.resends.from = (len > 0).then_some(from);
-        self.resends.from.map(|from| (from, len))
+        resends.from = (len > 0).then_some(from);
+        resends.from.map(|from| (from, len))
     }
 
     /// Number of bytes that must be sent again and for which no subflow was chosen.
     pub(crate) fn left_to_resend(&self) -> u64 {
-        self.resends.from.map_or(0, |from| self.nxt - from.max(self.una))
+        self.resends_from().map_or(0, |from| self.nxt - from.max(self.una))
+    }
+
+    fn resends_from(&self) -> Option<u64> {
+        self.resends.as_ref()?.from
     }
 
     /// The subflow in `slot` takes the data of [`SendQueue::next_to_resend`], in segments of `mss`
@@ -63,20 +76,21 @@ impl SendQueue {
     pub(crate) fn take_to_resend(&mut self, slot: Slot, mss: u32) {
         let Some((from, len)) = self.next_to_resend() else { return };
         self.queue_again(slot, mss, from, len);
-        self.resends.from = Some(from + len).filter(|next| *next < self.nxt);
+        let next = Some(from + len).filter(|next| *next < self.nxt);
+        self.resends.get_or_insert_default().from = next;
     }
 
     /// The subflow in `slot` sends the remainder of the oldest page fragment again, as far as it was
     /// sent.
     pub(crate) fn resend_fragment(&mut self, slot: Slot, mss: u32) {
         let rest = self.buffer.fragments().map_or(u64::MAX, |all| all.rest_from(self.una));
-        let sent = self.resends.from.unwrap_or(self.nxt).saturating_sub(self.una);
+        let sent = self.resends_from().unwrap_or(self.nxt).saturating_sub(self.una);
         self.queue_again(slot, mss, self.una, rest.min(sent));
     }
 
     /// Returns `true` if the data from `start` on is going to be sent again anyway.
     pub(super) fn will_resend(&self, start: u64) -> bool {
-        self.resends.from.is_some_and(|from| from.max(self.una) <= start)
+        self.resends_from().is_some_and(|from| from.max(self.una) <= start)
     }
 
     fn queue_again(&mut self, slot: Slot, mss: u32, from: u64, len: u64) {
@@ -93,7 +107,7 @@ impl SendQueue {
     }
 
     fn wait_on(&mut self, slot: Slot, waiting: Waiting) {
-        let queues = &mut self.resends.queues;
+        let queues = &mut self.resends.get_or_insert_default().queues;
         if queues.len() <= slot.index() {
             queues.resize_with(slot.index() + 1, VecDeque::new);
         }
@@ -117,7 +131,7 @@ impl SendQueue {
     /// Number of bytes that the subflow in `slot` sends again next. `None` if data precedes that was
     /// assigned to it earlier, or if there is nothing.
     pub(crate) fn next_resend(&mut self, slot: Slot) -> Option<u64> {
-        let first = self.resends.queues.get(slot.index())?.front()?;
+        let first = self.resends.as_ref()?.queues.get(slot.index())?.front()?;
         let (precedes, len) = (first.precedes, first.payload.len() as u64);
         let is_next = self.next_assigned(slot).is_none_or(|start| start >= precedes);
         is_next.then_some(len)
@@ -126,19 +140,21 @@ impl SendQueue {
     /// Take the data of [`SendQueue::next_resend`].
     pub(crate) fn take_resend(&mut self, slot: Slot) -> Option<Resend> {
         let Waiting { start, payload, pushed, .. } =
-            self.resends.queues.get_mut(slot.index())?.pop_front()?;
+            self.resends.as_mut()?.queues.get_mut(slot.index())?.pop_front()?;
         self.assigned[slot] -= payload.len() as u64;
         Some(Resend { start, payload, pushed })
     }
 
     /// Returns `true` if the subflow in `slot` has data to send again.
     pub(super) fn has_resends(&self, slot: Slot) -> bool {
-        self.resends.queues.get(slot.index()).is_some_and(|queue| !queue.is_empty())
+        let queue = self.resends.as_ref().and_then(|resends| resends.queues.get(slot.index()));
+        queue.is_some_and(|queue| !queue.is_empty())
     }
 
     /// The subflow in `slot` sends nothing again.
     pub(super) fn drop_resends(&mut self, slot: Slot) {
-        if let Some(queue) = self.resends.queues.get_mut(slot.index()) {
+        let queues = self.resends.as_mut().map(|resends| &mut resends.queues);
+        if let Some(queue) = queues.and_then(|queues| queues.get_mut(slot.index())) {
             let bytes: u64 = queue.drain(..).map(|waiting| waiting.payload.len() as u64).sum();
             self.assigned[slot] -= bytes;
         }
