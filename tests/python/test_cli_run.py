@@ -199,6 +199,16 @@ def test_results_are_whole_if_nobody_reads_the_output(
 LONG = "--set=duration=100000s"
 
 
+def wait_until_started(process: subprocess.Popen[str]) -> None:
+    """Wait two seconds longer than the command takes to load the engine, up to a minute on a busy
+    machine."""
+    maps = Path(f"/proc/{process.pid}/maps")
+    deadline = time.monotonic() + 60
+    while maps.exists() and "_core" not in maps.read_text() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(2)
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -215,7 +225,7 @@ def test_ctrl_c_ends_a_run_at_once(options: list[str], file: Path, tmp_path: Pat
         [*COMMAND, "run", str(file), LONG, *options],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    time.sleep(2)
+    wait_until_started(process)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     sent = time.monotonic()
@@ -234,7 +244,8 @@ def test_sigterm_ends_the_workers_too(file: Path) -> None:
         [*COMMAND, "run", str(file), LONG, "--seeds=4", own],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    time.sleep(4)
+    wait_until_started(process)
+    time.sleep(2)
     assert process.poll() is None
     process.terminate()
     _, err = process.communicate(timeout=20)
