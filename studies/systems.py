@@ -18,7 +18,7 @@ from pathlib import Path
 
 from measured import update
 
-from anabranch.gallery import catalogue, elsewhere, reproduce
+from anabranch.gallery import catalogue, comparison, reproduce
 from anabranch.gallery.entry import Entry
 from anabranch.results.claims import Judgement, judge
 from anabranch.results.folder import load
@@ -30,9 +30,9 @@ def judged(entry: Entry, seeds: int) -> list[Judgement]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         results = reproduce.execute(entry, tier, folder)
-        elsewhere.execute(entry, tier, results, folder)
+        comparison.execute(entry, tier, results, folder)
         own = [judge(claim, results) for claim in entry.claims]
-        return elsewhere.judged(entry, own, results, folder)
+        return comparison.judged(entry, own, results, folder)
 
 
 def found(entry: Entry, gallery: Path) -> list[Judgement]:
@@ -44,17 +44,17 @@ def found(entry: Entry, gallery: Path) -> list[Judgement]:
     folder = gallery / entry.id
     results = load(folder)
     own = [judge(claim, results) for claim in entry.claims]
-    judgements = elsewhere.judged(entry, own, results, folder)
-    if not all(each.elsewhere for each in judgements):
+    judgements = comparison.judged(entry, own, results, folder)
+    if not all(each.systems for each in judgements):
         raise SystemExit(f"{folder} has no runs on other systems")
     return judgements
 
 
 def row(entry: Entry, judgement: Judgement) -> list[str]:
     """A claim with its verdicts on all systems, and the conclusion."""
-    *sources, linux = judgement.elsewhere.items()
-    on_source = "; ".join(f"{name}: {elsewhere.text(found)}" for name, found in sources)
-    others = [elsewhere.text(judgement), elsewhere.text(linux[1])]
+    *sources, engine, linux = judgement.systems.items()
+    on_source = "; ".join(f"{name}: {comparison.text(found)}" for name, found in sources)
+    others = [comparison.text(found) for _, found in (engine, linux)]
     name = f"[{judgement.claim.id}](../gallery/{entry.id}.md)"
     return [name, on_source, *others, judgement.conclusion]
 
@@ -75,7 +75,7 @@ def main() -> None:
         judgements = (
             found(entry, arguments.gallery) if arguments.gallery else judged(entry, arguments.seeds)
         )
-        numbers = elsewhere.counts(judgements)
+        numbers = comparison.counts(judgements)
         counted.append(numbers)
         claims += [row(entry, each) for each in judgements]
         print(entry.id, *numbers, flush=True)

@@ -420,7 +420,7 @@ def run_in_virtual_time(entry: Entry, folder: Path) -> Results:
     """Results of a short run of an entry, to be drawn."""
     cells = entry.cells
     in_virtual_time = replace(
-        entry, cells=lambda tier: [replace(cell, hosts=None) for cell in cells(tier)]
+        entry, design=lambda tier: [replace(cell, hosts=None) for cell in cells(tier)]
     )
     tier = replace(entry.quick, seeds=1, measured_s=min(entry.quick.measured_s, 100))
     results = reproduce.execute(in_virtual_time, tier, folder)

@@ -182,7 +182,7 @@ def test_strict_fails_on_claims_that_are_not_reproduced(
         short = dataclasses.replace(
             entry,
             quick=tier,
-            cells=lambda _: cells,
+            design=lambda _: cells,
             claims=(claim,),
             panels=entry.panels[:1],
             notes=lambda _: (),

@@ -68,7 +68,7 @@ def short_entry() -> Entry:
     return dataclasses.replace(
         entry,
         full=TIER,
-        cells=lambda _: cells,
+        design=lambda _: cells,
         claims=(Claim("c", "s", "o", (condition,)),),
         panels=(Panel("panel", "caption", _draw),),
         notes=lambda _: (),

@@ -315,7 +315,7 @@ def test_damage_is_said_in_one_line(file: Path, tmp_path: Path, capsys: Captured
 
 def test_reproduce_goes_on_too(tmp_path: Path) -> None:
     entry = catalogue.entry("nsdi12-fig4")
-    some = dataclasses.replace(entry, cells=lambda tier: entry.cells(tier)[:3])
+    some = dataclasses.replace(entry, design=lambda tier: entry.design(tier)[:3])
     reproduce.execute(some, Tier("tiny", seeds=2, measured_s=2), tmp_path)
     more = reproduce.execute(some, Tier("tiny", seeds=3, measured_s=2), tmp_path)
     assert more.provenance["runs_found"] == 6

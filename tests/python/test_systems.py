@@ -7,7 +7,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from anabranch import _core
-from anabranch.gallery import catalogue, elsewhere, systems
+from anabranch.gallery import catalogue, comparison, systems
 from anabranch.gallery.entry import Entry, Tier
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.reproduce import execute, save_entry
@@ -58,9 +58,7 @@ def scenario(**settings: Any) -> _core.Scenario:
 
 
 def on(system: systems.System, of: _core.Scenario, *studied: str) -> dict[str, Any]:
-    found = system.scenario(of, studied)
-    assert found is not None
-    return found.settings
+    return system.scenario(of, studied).settings
 
 
 def test_the_original_kernel_has_the_policies_of_the_entry() -> None:
@@ -93,9 +91,9 @@ def test_linux_sets_what_the_claims_do_not_study() -> None:
 )
 def test_linux_lacks_mechanisms(key: str, value: Any) -> None:
     studied = scenario(**{key: value})
-    assert LINUX.scenario(studied, (key,)) is None
-    assert LINUX.scenario(studied, ()) is not None
-    assert original().scenario(studied, (key,)) is not None
+    assert LINUX.lacks(studied, (key,))
+    assert not LINUX.lacks(studied, ())
+    assert not original().lacks(studied, (key,))
 
 
 def test_mininet_shapes_both_directions_and_counts_packets() -> None:
@@ -116,7 +114,7 @@ def _entry() -> Entry:
     """TCP over WiFi and Multipath TCP without and with M1 and M2; Linux lacks both mechanisms."""
     entry = catalogue.entry("nsdi12-fig7")
     curves = ("TCP over WiFi", "MPTCP", "MPTCP+M1,2")
-    found = {cell.factors["curve"]: cell for cell in reversed(entry.cells(TIER))}
+    found = {cell.factors["curve"]: cell for cell in reversed(entry.design(TIER))}
     wifi, plain, cured = cells = [found[curve] for curve in curves]
 
     def claim(name: str, numerator: Any, bound: Any) -> Claim:
@@ -126,7 +124,7 @@ def _entry() -> Entry:
     return dataclasses.replace(
         entry,
         full=TIER,
-        cells=lambda _: cells,
+        design=lambda _: cells,
         claims=(
             claim("plain", plain, above(0.01, "", "")),
             claim("cured", cured, below(0.01, "", "")),
@@ -156,27 +154,28 @@ def judgements(folder: Path, results: Results) -> list[Judgement]:
 
 def test_claims_are_judged_on_each_system(judgements: list[Judgement]) -> None:
     plain, cured = judgements
-    verdicts = [each and each.verdict for each in plain.elsewhere.values()]
-    assert verdicts == [Verdict.REPRODUCED, Verdict.REPRODUCED]
-    kernel, linux = cured.elsewhere.values()
+    verdicts = [each and each.verdict for each in plain.systems.values()]
+    assert verdicts == [Verdict.REPRODUCED] * 3
+    kernel, engine, linux = cured.systems.values()
     assert kernel is not None
-    assert kernel.verdict is Verdict.NOT_REPRODUCED
+    assert engine is not None
+    assert kernel.verdict is engine.verdict is cured.verdict is Verdict.NOT_REPRODUCED
     assert linux is None
 
 
 def test_each_system_has_values_of_its_own(judgements: list[Judgement]) -> None:
     plain = judgements[0]
-    found = [plain, *filter(None, plain.elsewhere.values())]
+    found = list(filter(None, plain.systems.values()))
     assert len({each.deciding.estimate.value for each in found}) == len(found) == 3
 
 
 def test_table_and_report_show_the_systems_side_by_side(
     folder: Path, judgements: list[Judgement]
 ) -> None:
-    table = elsewhere.table(judgements)
+    table = comparison.table(judgements)
     assert table is not None
-    systems = ("original kernel", elsewhere.ENGINE, "Linux 6.12")
-    assert table.headings == ("claim", *systems, "conclusion")
+    names = ("original kernel", systems.ENGINE.name, "Linux 6.12")
+    assert table.headings == ("claim", *names, "conclusion")
     assert table.rows[0][4] == "reproduced"
     assert table.rows[1][4] == "not reproduced, nor on the source's system"
     assert table.rows[0][2].startswith("reproduced: ")
@@ -186,7 +185,7 @@ def test_table_and_report_show_the_systems_side_by_side(
     assert "It ran the original kernel." in page
     assert "lacks the mechanism" in page
     plain = json.loads((folder / "claims.json").read_text(encoding="utf-8"))[0]
-    assert plain["elsewhere"]["Linux 6.12"]["verdict"] == "reproduced"
+    assert plain["systems"]["Linux 6.12"]["verdict"] == "reproduced"
 
 
 R, NOT, OPEN = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.OPEN
@@ -208,17 +207,17 @@ R, NOT, OPEN = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.OPEN
 )
 def test_conclusions(here: Verdict, artefact: Verdict, kept: Verdict, conclusion: str) -> None:
     claim = _entry().claims[0]
-    names = [system.name for system in ON_MININET]
-    on = dict(zip(names, [Judgement(claim, (), each) for each in (artefact, kept)], strict=True))
-    judgement = Judgement(claim, (), here, elsewhere=on)
-    assert elsewhere._conclusion(judgement, Source("", STUDIED, ON_MININET)) == conclusion
+    names = [system.name for system in (*ON_MININET, systems.ENGINE)]
+    found = [Judgement(claim, (), each) for each in (artefact, kept, here)]
+    on = dict(zip(names, found, strict=True))
+    assert comparison._conclusion(on, Source("", STUDIED, ON_MININET)) == conclusion
 
 
 def test_runs_of_other_results_do_not_count(folder: Path, results: Results) -> None:
     runs = [{**run, "digest": f"{n:032x}"} for n, run in enumerate(results.provenance["runs"])]
     others = dataclasses.replace(results, provenance={**results.provenance, "runs": runs})
     own = [judge(claim, others) for claim in _entry().claims]
-    assert elsewhere.table(elsewhere.judged(_entry(), own, others, folder)) is None
+    assert comparison.table(comparison.judged(_entry(), own, others, folder)) is None
 
 
 def test_the_gallerys_page_begins_with_the_numbers_of_the_study() -> None:

@@ -186,7 +186,7 @@ def entry_of(
         parameters=_PARAMETERS,
         quick=Tier("quick", seeds=1, measured_s=longest, warm_up_s=0),
         full=Tier("full", seeds=5, measured_s=longest, warm_up_s=0),
-        cells=cells,
+        design=cells,
         not_varied_because=REAL_TIME,
         claims=claims,
         panels=_PANELS,

@@ -234,14 +234,14 @@ def figure_of(results: Results) -> Figure:
 def print_judgements(results: Results, judgements: Sequence[Judgement], folder: Path) -> None:
     """Print the claims with their verdicts, the cost of the runs, and the report's file name."""
     from anabranch.cli import console, tables
-    from anabranch.gallery import elsewhere
+    from anabranch.gallery import comparison
     from anabranch.results.provenance import effort
 
     screen = console.stdout()
     if judgements:
         screen.print(tables.claims(judgements))
-        if (compared := elsewhere.table(judgements)) is not None:
-            console.show(tables.of_report(compared, "The same claims on other systems"))
+        if (compared := comparison.table(judgements)) is not None:
+            console.show(tables.of_report(compared, "The same claims on all systems"))
         console.say(effort(results.provenance))
     print_report(folder)
 

@@ -7,7 +7,7 @@ results. An entry contains no protocol logic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -176,6 +176,12 @@ class Cell:
     """The hosts of a live run; `None` in virtual time."""
     may_fail: bool = False
     """Whether a connection may fail."""
+    source: Source | None = None
+    """The source on whose system the cell runs; `None` for this engine."""
+
+    def on(self, source: Source) -> Cell:
+        """The cell on the system of a source."""
+        return replace(self, source=source)
 
     def task(self, seed: int) -> Task:
         """The run of this cell with a seed."""
@@ -183,6 +189,8 @@ class Cell:
             scenario = loading.of_text(self.scenario.toml, self.scenario.name)
         else:
             scenario = loading.of(self._scenario(self.scenario, seed))
+        if self.source is not None:
+            scenario = self.source.system.scenario(scenario, self.source.studied)
         return Task(
             cell=self.key,
             factors=self.factors,
@@ -229,7 +237,8 @@ class Entry:
     parameters: tuple[Parameter, ...]
     quick: Tier
     full: Tier
-    cells: Cells
+    design: Cells
+    """The cells on this engine."""
     claims: tuple[Claim, ...]
     panels: tuple[Panel, ...]
     overview: Overview | Callable[[Results], Table]
@@ -250,17 +259,25 @@ class Entry:
     not_varied_because: str = ""
     """Why no parameter is varied, if `uncertain_parameters` is empty."""
     source: Source | None = None
-    """The system of a source that ran a kernel, on which the claims are also judged."""
+    """The system of a source that ran a kernel. The cells run on it, and it is judged."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the runs, for their provenance."""
 
+    def cells(self, tier: Tier) -> Sequence[Cell]:
+        """The cells on the system that the claims judge: that of the source, or this engine."""
+        cells = self.design(tier)
+        return [cell.on(self.source) for cell in cells] if self.source else cells
+
     def parameter_table(self) -> tuple[Parameter, ...]:
-        """The parameters, with the settings that they quote from the scenarios of the cells.
+        """The system, and the parameters with the settings that they quote from the scenarios.
 
         The tiers differ only in durations and in the number of settings of a design.
         """
         scenarios = {cell.key: cell.task(1).scenario.settings for cell in self.cells(self.quick)}
-        return quoted(self.parameters, scenarios)
+        rows = quoted(self.parameters, scenarios)
+        if self.source is None:
+            return rows
+        return (Parameter("system", self.source.system.name, self.source.says), *rows)
 
     @property
     def is_live(self) -> bool:

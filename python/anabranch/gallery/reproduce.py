@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from anabranch.batches import batch
-from anabranch.gallery import elsewhere, further, sensitivity
+from anabranch.gallery import comparison, further, sensitivity
 from anabranch.gallery.entry import Entry, Overview, Tier
+from anabranch.gallery.systems import Source
 from anabranch.reports import finding
 from anabranch.reports.report import Report, overview_row
 from anabranch.reports.table import Table
@@ -37,10 +38,12 @@ def execute(
     """
     seeds = range(1, tier.seeds + 1)
     about = {**further.about(entry, tier, seeds), **entry.about}
+    if entry.source:
+        about["system"] = entry.source.system.name
     tasks = [cell.task(seed) for cell in entry.cells(tier) for seed in seeds]
     results = batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
     if tier.name == entry.full.name:
-        for more in (sensitivity, elsewhere):
+        for more in (sensitivity, comparison):
             more.execute(entry, tier, results, folder, on=on, on_progress=on_progress)
     return results
 
@@ -60,7 +63,7 @@ def save_entry(
         in_gallery = all((folder / ".." / name).is_file() for name in (INDEX, VERDICTS))
     variants = sensitivity.variants(results, folder)
     judgements = [judge(claim, results, variants) for claim in entry.claims]
-    judgements = elsewhere.judged(entry, judgements, results, folder)
+    judgements = comparison.judged(entry, judgements, results, folder)
     Report(
         id=entry.id,
         title=entry.title,
@@ -71,8 +74,8 @@ def save_entry(
         summary=entry.summary(results) if entry.summary else None,
         judgements=judgements,
         bands=_bands(entry, varied=bool(variants)),
-        systems=elsewhere.table(judgements),
-        systems_from=entry.source.says if entry.source else "",
+        systems=comparison.table(judgements),
+        judged_on=_judged_on(entry.source) if entry.source else "",
         parameters=[(each.name, each.value, each.source) for each in entry.parameter_table()],
         references=entry.references,
         notes=entry.notes(results),
@@ -82,6 +85,14 @@ def save_entry(
         index=f"../{INDEX}" if in_gallery else None,
     ).save(folder)
     return judgements
+
+
+def _judged_on(source: Source) -> str:
+    """The system on which claims are judged, and what the source says of its own."""
+    return (
+        f"{source.says} This report has the runs and verdicts of this project's model of such a "
+        f"system: {source.system.name}."
+    )
 
 
 def _bands(entry: Entry, *, varied: bool) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.gallery import elsewhere, reproduce
+from anabranch.gallery import comparison, reproduce
 from anabranch.gallery.entry import Entry
 from anabranch.reports import finding, pictures, report
 from anabranch.reports.page import template
@@ -112,12 +112,15 @@ def markdown(exhibits: Sequence[Exhibit]) -> str:
 
 def _on_systems(exhibits: Sequence[Exhibit]) -> list[str]:
     """A table of the reproduced claims on three systems; empty without runs on other systems."""
-    found = {each.entry.id: elsewhere.counts(each.judgements) for each in exhibits}
+    found = {each.entry.id: comparison.counts(each.judgements) for each in exhibits}
     compared = {name: numbers for name, numbers in found.items() if numbers[0]}
     if not compared:
         return []
     total = map(sum, zip(*compared.values(), strict=True))
-    lines = [_row(("entry", *elsewhere.COUNTED)), _row(("---", *["--:"] * len(elsewhere.COUNTED)))]
+    lines = [
+        _row(("entry", *comparison.COUNTED)),
+        _row(("---", *["--:"] * len(comparison.COUNTED))),
+    ]
     lines += [_row((f"[{name}](#{name})", *numbers)) for name, numbers in compared.items()]
     return [*lines, _row(("all", *total)), ""]
 

@@ -1,4 +1,4 @@
-"""Systems on which an entry's claims are also judged: that of the source, and today's Linux."""
+"""Systems on which claims are judged: that of the source, this engine, and today's Linux."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class System:
     """A stack over a kind of links."""
 
     name: str
-    stack: str
-    """A stack of scenarios."""
+    stack: str = ""
+    """A stack of scenarios; empty keeps the entry's scenarios, which are those of this engine."""
     host: TomlTable | None = None
     """The platform, if it is not the one of the stack."""
     shaper: str | None = None
@@ -41,19 +41,36 @@ class System:
     `None` keeps the policies of the entry, which are those of this stack.
     """
 
-    def scenario(self, scenario: _core.Scenario, studied: Sequence[str]) -> _core.Scenario | None:
-        """A scenario on this system; `None` if the stack lacks a policy that the claims compare.
+    def lacks(self, scenario: _core.Scenario, studied: Sequence[str]) -> bool:
+        """Whether the stack lacks a policy of a scenario that the claims compare.
 
         `studied` are the keys of these policies. A stack with `ships` sets all others.
         """
+        ships = self.ships
+        if ships is None:
+            return False
+        multipath = (c for c in scenario.settings["connection"] if c["protocol"] != "tcp")
+        return not all(
+            ships(key, self._form(each.get(key, {}))) for each in multipath for key in studied
+        )
+
+    def scenario(self, scenario: _core.Scenario, studied: Sequence[str]) -> _core.Scenario:
+        """A scenario on this system, with the policies that the claims compare; see `lacks`."""
+        if not self.stack:
+            return scenario
         table = dict(scenario.settings)
-        connections = [self._connection(each, studied) for each in table["connection"]]
-        if not all(connections):
-            return None
-        table |= {"connection": connections, "path": [self._path(each) for each in table["path"]]}
+        table |= {
+            "connection": [self._connection(each, studied) for each in table["connection"]],
+            "path": [self._path(each) for each in table["path"]],
+        }
         return loading.of_table(table, table["name"], policies=scenario.policies)
 
-    def _connection(self, settings: TomlTable, studied: Sequence[str]) -> TomlTable | None:
+    def _form(self, policy: Any) -> Any:
+        """The stack's own form of a policy."""
+        name = policy if isinstance(policy, str) else policy.get("kind", "")
+        return self.forms.get(name, policy)
+
+    def _connection(self, settings: TomlTable, studied: Sequence[str]) -> TomlTable:
         kept = {key: value for key, value in settings.items() if key not in _OF_STACK}
         kept["stack"] = self.stack
         if self.host:
@@ -61,11 +78,7 @@ class System:
         if settings["protocol"] == "tcp":
             return kept if self.ships else kept | {_CONTROL: settings[_CONTROL]}
         for key in studied if self.ships else _POLICIES:
-            policy = settings.get(key, {})
-            name = policy if isinstance(policy, str) else policy.get("kind", "")
-            kept[key] = self.forms.get(name, policy)
-            if self.ships and not self.ships(key, kept[key]):
-                return None
+            kept[key] = self._form(settings.get(key, {}))
         return kept
 
     def _path(self, settings: TomlTable) -> TomlTable:
@@ -118,6 +131,7 @@ def with_artefact(of: System, name: str) -> System:
 _KEPT = original("the same, memory kept", shaper="mininet", offload=True)
 ON_MININET = (with_artefact(_KEPT, "original kernel on Mininet"), _KEPT)
 """The original kernel on Mininet's links: as it was, and without netem's fault."""
+ENGINE = System("this engine")
 LINUX = System("Linux 6.12", "linux-6.12", forms={"min_rtt": "linux"}, ships=_linux_ships)
 
 
@@ -130,9 +144,14 @@ class Source:
     studied: tuple[str, ...]
     """The keys of a connection whose policies the claims compare. Linux sets all others."""
     systems: tuple[System, ...] = (original(),)
-    """The systems of the source. The first one is closest to what it states."""
+    """The systems of the source. The first one is closest to what it states, and is judged."""
 
     @property
-    def all_systems(self) -> tuple[System, ...]:
-        """The systems of the source, then today's Linux."""
-        return (*self.systems, LINUX)
+    def system(self) -> System:
+        """The system that the claims judge."""
+        return self.systems[0]
+
+    @property
+    def compared(self) -> tuple[System, ...]:
+        """Systems for comparison: the other ones of the source, this engine, and today's Linux."""
+        return (*self.systems[1:], ENGINE, LINUX)

@@ -46,9 +46,9 @@ class Report:
     bands: str = ""
     """Description of the judgements' sensitivity bands, or the reason why there are none."""
     systems: Table | None = None
-    """The verdicts on other systems, side by side."""
-    systems_from: str = ""
-    """Statements of the source about its system, and inferences from them."""
+    """The verdicts on all systems, side by side."""
+    judged_on: str = ""
+    """The system on which the claims are judged, and what the source says of its own."""
     parameters: Sequence[tuple[str, str, str]] = ()
     """Name, value and source of each parameter."""
     references: Sequence[str] = ()
@@ -85,7 +85,11 @@ class Report:
         sections = [
             ("question", "Question" if self.judgements else "Description", True),
             ("claims", f"Claims ({len(self.judgements)})", self.judgements),
-            ("systems", "On the source's system, and on today's Linux", self.systems),
+            (
+                "systems",
+                "On the source's system, on this engine, and on today's Linux",
+                self.systems,
+            ),
             ("notes", "What the numbers say", self.notes),
             ("cells", self.overview_title, self.overview),
             ("paths", "What every path carried", True),

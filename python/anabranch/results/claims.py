@@ -185,8 +185,11 @@ class Judgement:
     """The reason if the claim is not applicable."""
     overturned_by: tuple[tuple[str, Verdict], ...] = ()
     """The variants whose values give another verdict, with this verdict."""
-    elsewhere: Mapping[str, Judgement | None] = field(default_factory=dict)
-    """The claim on other systems; `None` on one that lacks a mechanism which the claim needs."""
+    systems: Mapping[str, Judgement | None] = field(default_factory=dict)
+    """The claim on all systems, the judged one first.
+
+    `None` on a system that lacks a mechanism which the claim needs.
+    """
     conclusion: str = ""
     """The verdicts on all systems in words."""
 
@@ -233,9 +236,9 @@ class Judgement:
             "verdict": self.verdict.value,
             "overturned_by": {variant: other.value for variant, other in self.overturned_by},
             "conditions": [condition.as_json() for condition in self.conditions],
-            "elsewhere": {
+            "systems": {
                 system: other and {"verdict": other.verdict.value, "measured": other.measured}
-                for system, other in self.elsewhere.items()
+                for system, other in self.systems.items()
             },
             "conclusion": self.conclusion,
         }

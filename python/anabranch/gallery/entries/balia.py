@@ -196,7 +196,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
-    cells=cells,
+    design=cells,
     uncertain_parameters={**LINKS, **START},
     source=Source("The authors ran BALIA in the original kernel.", ("congestion_control",)),
     claims=CLAIMS,

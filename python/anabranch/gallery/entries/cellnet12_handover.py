@@ -144,7 +144,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
-    cells=grid(_cell, event=_DIRECTIONS, mode=STYLES),
+    design=grid(_cell, event=_DIRECTIONS, mode=STYLES),
     uncertain_parameters=WIFI_3G,
     source=Source(
         "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.", ("remedies",)

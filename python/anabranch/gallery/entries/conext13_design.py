@@ -158,7 +158,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
-    cells=two_path_design.bulk_cells(COUNTS, BUFFER, _SETTINGS, only_high=(*PARTS, KERNEL)),
+    design=two_path_design.bulk_cells(COUNTS, BUFFER, _SETTINGS, only_high=(*PARTS, KERNEL)),
     not_varied_because=A_DESIGN,
     source=Source(
         f"CoNEXT 2013 ran the original kernel on Mininet. {two_path_design.NETEM_UNKNOWN}",

@@ -325,7 +325,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
-    cells=grid(_cell, setting=SETTINGS, curve=STYLES),
+    design=grid(_cell, setting=SETTINGS, curve=STYLES),
     uncertain_parameters=LINKS,
     source=Source(
         "CoNEXT 2017 ran version 0.89 of the original kernel over links shaped by tc.",

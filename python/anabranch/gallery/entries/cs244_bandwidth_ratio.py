@@ -273,7 +273,7 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
+    design=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=wifi_3g.cs244_system("CS244'15"),
     claims=tuple(claim for setting in SETTINGS for claim in _claims(setting)),

@@ -199,7 +199,7 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=joined(
+    design=joined(
         grid(_cell, kib=RECEIVE_KIB, jitter=(0,), model=MODELS[:1], curve=(wifi_3g.TCP_WIFI,)),
         grid(_cell, model=MODELS, kib=RECEIVE_KIB, jitter=JITTERS_MS, curve=(MPTCP, MPTCP_M12)),
     ),

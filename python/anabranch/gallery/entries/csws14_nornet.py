@@ -123,7 +123,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
-    cells=grid(_cell, buffers=_SIZE, pair=WITH_WLAN, curve=STYLES),
+    design=grid(_cell, buffers=_SIZE, pair=WITH_WLAN, curve=STYLES),
     uncertain_parameters=LINKS,
     source=Source(
         "CSWS 2014 ran version 0.88 of the original kernel over real links.",

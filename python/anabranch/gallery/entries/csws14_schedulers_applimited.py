@@ -240,7 +240,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
-    cells=cells,
+    design=cells,
     not_varied_because=A_DESIGN,
     source=csws14_schedulers_bulk.SOURCE,
     claims=CLAIMS,

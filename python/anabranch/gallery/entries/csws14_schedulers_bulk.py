@@ -139,7 +139,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
-    cells=two_path_design.bulk_cells(COUNTS, BUFFER, SETTINGS),
+    design=two_path_design.bulk_cells(COUNTS, BUFFER, SETTINGS),
     not_varied_because=A_DESIGN,
     source=SOURCE,
     claims=CLAIMS,

@@ -265,7 +265,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
-    cells=joined(
+    design=joined(
         grid(_cell, pair=PAIRS, curve=STYLES), lambda tier: [_cell(tier, EXAMPLE, EXAMPLE_PAIR)]
     ),
     uncertain_parameters=LINKS,

@@ -204,7 +204,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=joined(
+    design=joined(
         grid(_cell, second=_SECOND, kib=BUFFERS_KIB, curve=CURVES),
         grid(_cell, second=(TWO_G,), kib=(BLACKOUT_KIB,), curve=CURVES[1:], blackout=(True,)),
     ),

@@ -270,7 +270,7 @@ ENTRY = Entry(
     ),
     quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),
     full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),
-    cells=grid(_cell, report=REPORTS, curve=STYLES),
+    design=grid(_cell, report=REPORTS, curve=STYLES),
     uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(

@@ -517,7 +517,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=30, measured_s=100),
-    cells=cells,
+    design=cells,
     uncertain_parameters=LINKS,
     source=Source(
         "The authors ran version 0.88 of the original kernel over links of dummynet.",

@@ -127,7 +127,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=60, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),
-    cells=grid(_cell, network=NETWORKS, curve=STYLES),
+    design=grid(_cell, network=NETWORKS, curve=STYLES),
     uncertain_parameters=LINKS,
     source=Source("The authors ran a redundant scheduler in the original kernel.", ("scheduler",)),
     claims=CLAIMS,

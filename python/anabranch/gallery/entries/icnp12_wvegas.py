@@ -397,7 +397,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
-    cells=joined(
+    design=joined(
         grid(_cell, network=(*_RATES, THREE, LOAD), curve=STYLES),
         grid(_cell, network=(*_SUBFLOWS, APART), curve=(WVEGAS,)),
     ),

@@ -305,7 +305,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
-    cells=joined(
+    design=joined(
         grid(_cell, network=WITH_LTE, kib=SIZES, curve=STYLES),
         grid(_cell, network=(POOR,), kib=SIZES, curve=(LIA,)),
     ),

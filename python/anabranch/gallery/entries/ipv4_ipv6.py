@@ -139,7 +139,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
-    cells=grid(_cell, network=_ACCESS_RATE, curve=STYLES),
+    design=grid(_cell, network=_ACCESS_RATE, curve=STYLES),
     uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(

@@ -136,7 +136,7 @@ ENTRY = Entry(
     + real_time.PARAMETERS[2:],
     quick=Tier("quick", seeds=2, measured_s=8, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=30),
-    cells=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
+    design=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
     not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(

@@ -133,7 +133,7 @@ ENTRY = Entry(
     + real_time.PARAMETERS,
     quick=Tier("quick", seeds=2, measured_s=12, warm_up_s=3),
     full=Tier("full", seeds=10, measured_s=60),
-    cells=grid(_cell, asked=ASKED_KB, curve=_CURVES),
+    design=grid(_cell, asked=ASKED_KB, curve=_CURVES),
     not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(

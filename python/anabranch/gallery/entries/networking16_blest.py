@@ -290,7 +290,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),
-    cells=joined(
+    design=joined(
         grid(_cell, workload=_WORKLOADS, paths=BOTH, curve=STYLES),
         grid(_cell, workload=(BULK,), paths=READINGS, curve=(MIN_RTT, BLEST, PAPER)),
     ),

@@ -281,7 +281,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
-    cells=joined(
+    design=joined(
         grid(next_to_tcp, core=CORES, count=SUBFLOWS, curve=STYLES),
         grid(_pair, name=_PAIRS, curve=(LIA, TCP_ONE, TCP_TWO)),
         lambda tier: [_pair(tier, LIA_ONE, UNEQUAL_LOSS), _torus(tier)],

@@ -227,7 +227,7 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
+    design=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
     uncertain_parameters=WIFI_3G,
     source=wifi_3g.NSDI12_SYSTEM,
     claims=CLAIMS,

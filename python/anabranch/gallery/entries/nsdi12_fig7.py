@@ -326,7 +326,7 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=100),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
+    design=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=Source(
         f"{wifi_3g.NSDI12_RAN} CS244'14 and '15 ran that of May 2014 (Linux 3.14) on Mininet.",

@@ -173,7 +173,7 @@ ENTRY = Entry(
     + real_time.PARAMETERS,
     quick=Tier("quick", seeds=3, measured_s=20, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=60),
-    cells=cells,
+    design=cells,
     not_varied_because=REAL_TIME,
     claims=CLAIMS,
     headline="K2-linux-is-harmed",

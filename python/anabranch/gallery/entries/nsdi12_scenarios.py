@@ -308,7 +308,7 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=20),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
+    design=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
     source=wifi_3g.NSDI12_SYSTEM,
     claims=CLAIMS,

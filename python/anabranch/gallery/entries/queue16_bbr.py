@@ -276,7 +276,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=20),
-    cells=cells,
+    design=cells,
     uncertain_parameters=QUEUES,
     claims=CLAIMS,
     headline="Q16.c-bbr-maximum",

@@ -237,7 +237,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=1, measured_s=50, warm_up_s=55),
     full=Tier("full", seeds=3, measured_s=100, warm_up_s=55),
-    cells=cells,
+    design=cells,
     not_varied_because=A_DESIGN,
     claims=CLAIMS,
     panels=(

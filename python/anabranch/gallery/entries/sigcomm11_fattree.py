@@ -315,7 +315,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=1, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=8, warm_up_s=2),
-    cells=cells,
+    design=cells,
     uncertain_parameters={"all delays": "path.*.delay", "all queues": "path.*.limit"},
     claims=CLAIMS,
     panels=(

@@ -254,7 +254,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
+    design=cells,
     uncertain_parameters={**LINKS, **BUFFERS, **START},
     source=veerman12.source("congestion_control"),
     claims=veerman12.at_scale(CLAIMS),

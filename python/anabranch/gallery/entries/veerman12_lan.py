@@ -393,7 +393,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=30),
     full=Tier("full", seeds=20, measured_s=100),
-    cells=cells,
+    design=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=veerman12.at_scale(CLAIMS),

@@ -211,7 +211,7 @@ ENTRY = Entry(
     ),
     quick=Tier("quick", seeds=5, measured_s=50, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=110, warm_up_s=10),
-    cells=cells,
+    design=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=veerman12.at_scale(CLAIMS),

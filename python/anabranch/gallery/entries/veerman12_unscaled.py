@@ -140,7 +140,7 @@ ENTRY = Entry(
     + veerman12.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=2, warm_up_s=6),
     full=Tier("full", seeds=20, measured_s=10, warm_up_s=6),
-    cells=cells,
+    design=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=CLAIMS,

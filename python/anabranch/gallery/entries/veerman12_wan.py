@@ -190,7 +190,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
-    cells=lambda tier: [_cell(tier, *setting) for setting in SETTINGS],
+    design=lambda tier: [_cell(tier, *setting) for setting in SETTINGS],
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=veerman12.at_scale(CLAIMS),

@@ -43,7 +43,8 @@ STACK_PARAMETERS = parameters("""
         queues | drop-tail, one bandwidth-delay product of the path
         jitter | ± 0.1 ms towards the client, which makes seeds differ
         workload | bulk, download | slides: iperf
-        buffer accounting | payload bytes, send = receive
+        sizes of buffers | as a program requests them, send = receive | the kernel doubles them, and
+            charges the memory of segments
         congestion control | LIA (RFC 6356) | slides
         scheduler, path manager | lowest RTT, full mesh | defaults of that kernel
     """)

@@ -50,11 +50,10 @@ STACK_PARAMETERS = parameters("""
     scheduler | lowest RTT | default of the kernels of NSDI'12 and CS244
     penalisation (M2) | the form of CoNEXT'13, unless a curve says 2012 | CS244'14 and '15 ran
         kernels of May 2014, which had this form
-    host | linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10
-    buffer accounting | payload bytes at data level; KiB = 1024 bytes, kB = 1000 bytes | this
-        project; Linux doubles the requested size and charges overhead
+    sizes of buffers | as a program requests them; KiB = 1024 bytes, kB = 1000 bytes | the kernel
+        doubles them, and charges the memory of segments
     start of the connection | within 200 ms; it depends on the seed
-    jitter | uniform, ± the value, only in the direction of the data
+    jitter | uniform, ± the value; on Mininet's links in both directions, else in that of the data
 """)
 
 

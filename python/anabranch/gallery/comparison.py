@@ -1,13 +1,13 @@
-"""The claims of an entry on other systems: that of the source, and today's Linux.
+"""The claims of an entry on systems other than the source's: this engine, and today's Linux.
 
-With ``--full``, the cells that claims read also run on the systems that the entry's `source` names,
-and the same claims are judged on each. The runs are ordinary tasks of a batch in the folder
+With ``--full``, the cells that claims read also run on these systems, with the seeds of the quick
+tier, and the same claims are judged on each. The runs are ordinary tasks of a batch in the folder
 ``systems``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,12 @@ from typing import Any
 from anabranch.batches.reduction import Task
 from anabranch.gallery import further
 from anabranch.gallery.entry import Entry, Tier
-from anabranch.gallery.systems import Source
+from anabranch.gallery.systems import ENGINE, Source
 from anabranch.reports.table import Table
 from anabranch.results.claims import Claim, Judgement, Verdict, judge
 from anabranch.results.folder import Results
 
 FOLDER = "systems"
-ENGINE = "this engine"
-"""The system of the entry's own runs."""
-
 COUNTED = (
     "claims",
     "reproduced on the source's system",
@@ -38,14 +35,14 @@ _SYSTEM = "system"
 
 
 def execute(entry: Entry, tier: Tier, results: Results, folder: Path, **running: Any) -> None:
-    """Run the cells of an entry on the other systems. Its own results are in a folder.
+    """Run the cells of an entry on the systems for comparison. Its own results are in a folder.
 
     `running` has the last two arguments of `batch.execute`.
 
     Raises:
         IntegrityError: if a connection failed or delivered wrong bytes.
     """
-    seeds = range(1, tier.seeds + 1)
+    seeds = range(1, min(tier.seeds, entry.quick.seeds) + 1)
     tasks = list(_tasks(entry, entry.source, tier, seeds, results)) if entry.source else []
     further.execute(entry, tier, seeds, tasks, results, folder / FOLDER, **running)
 
@@ -54,12 +51,12 @@ def _tasks(
     entry: Entry, source: Source, tier: Tier, seeds: Iterable[int], results: Results
 ) -> Iterator[Task]:
     read = set[str]().union(*(_cells_read(claim, results) for claim in entry.claims))
-    cells = [cell for cell in entry.cells(tier) if cell.key in read]
-    for number, system in enumerate(source.all_systems):
+    cells = [cell for cell in entry.design(tier) if cell.key in read]
+    for number, system in enumerate(source.compared):
         for cell in cells:
             for task in map(cell.task, seeds):
-                scenario = system.scenario(task.scenario, source.studied)
-                if scenario is not None:
+                if not system.lacks(task.scenario, source.studied):
+                    scenario = system.scenario(task.scenario, source.studied)
                     yield further.task(task, number, scenario, **{_SYSTEM: system.name})
 
 
@@ -72,7 +69,7 @@ def _cells_read(claim: Claim, results: Results) -> set[str]:
 def judged(
     entry: Entry, judgements: Sequence[Judgement], results: Results, folder: Path
 ) -> list[Judgement]:
-    """The judgements, each with the judgements of its claim on the other systems.
+    """The judgements, each with those of its claim on all systems.
 
     They stay as they are if the folder has no such runs, or they belong to other results.
 
@@ -85,33 +82,39 @@ def judged(
     read = {claim.id: _cells_read(claim, results) for claim in entry.claims}
     on = {
         system.name: further.part(results, others, **{_SYSTEM: system.name})
-        for system in entry.source.all_systems
+        for system in entry.source.compared
     }
     cells = {name: set(of_system.runs["cell"].unique()) for name, of_system in on.items()}
 
-    def elsewhere(claim: Claim) -> dict[str, Judgement | None]:
-        return {
+    def on_all(judgement: Judgement) -> dict[str, Judgement | None]:
+        claim = judgement.claim
+        compared = {
             name: judge(claim, of_system) if read[claim.id] <= cells[name] else None
             for name, of_system in on.items()
         }
+        return {source.system.name: judgement, **compared}
 
-    compared = [replace(each, elsewhere=elsewhere(each.claim)) for each in judgements]
-    return [replace(each, conclusion=_conclusion(each, entry.source)) for each in compared]
+    source = entry.source
+    return [
+        replace(each, systems=systems, conclusion=_conclusion(systems, source))
+        for each, systems in ((each, on_all(each)) for each in judgements)
+    ]
 
 
-def _conclusion(judgement: Judgement, source: Source) -> str:
+def _conclusion(systems: Mapping[str, Judgement | None], source: Source) -> str:
     """The verdicts on the source's systems and on this engine, in words."""
     verdicts = {
         system.name: found.verdict
-        for system in source.systems
-        if (found := judgement.elsewhere[system.name]) is not None
+        for system in (*source.systems, ENGINE)
+        if (found := systems[system.name]) is not None
     }
+    here = verdicts.pop(ENGINE.name)
     good, bad = Verdict.REPRODUCED, (Verdict.NOT_REPRODUCED, Verdict.PARTLY)
     for system in source.systems:
         without = verdicts.get(system.without_artefact, Verdict.OPEN)
         if verdicts.get(system.name) is good and without in bad:
             return "reproduced by an artefact of the emulation"
-    here, there = judgement.verdict, set(verdicts.values())
+    there = set(verdicts.values())
     if good in there:
         return here.words if here is good else "reproduced on the source's system only"
     if Verdict.OPEN in there or here is Verdict.OPEN:
@@ -125,20 +128,12 @@ def _conclusion(judgement: Judgement, source: Source) -> str:
 
 def table(judgements: Sequence[Judgement]) -> Table | None:
     """The verdicts on each system, side by side; `None` without runs on other systems."""
-    if not any(each.elsewhere for each in judgements):
+    if not any(each.systems for each in judgements):
         return None
-    verdicts = [_on_all(each) for each in judgements]
     rows = [
-        (each.claim.id, *map(text, on_all.values()), each.conclusion)
-        for each, on_all in zip(judgements, verdicts, strict=True)
+        (each.claim.id, *map(text, each.systems.values()), each.conclusion) for each in judgements
     ]
-    return Table(("claim", *verdicts[0], "conclusion"), tuple(rows))
-
-
-def _on_all(judgement: Judgement) -> dict[str, Judgement | None]:
-    """The judgements on the systems of the source, this engine, and today's Linux."""
-    *sources, linux = judgement.elsewhere.items()
-    return dict([*sources, (ENGINE, judgement), linux])
+    return Table(("claim", *judgements[0].systems, "conclusion"), tuple(rows))
 
 
 def counts(judgements: Sequence[Judgement]) -> tuple[int, ...]:
@@ -146,7 +141,7 @@ def counts(judgements: Sequence[Judgement]) -> tuple[int, ...]:
 
     The source's system is the first one that the entry names.
     """
-    systems = [list(_on_all(each).values()) for each in judgements if each.elsewhere]
+    systems = [list(each.systems.values()) for each in judgements if each.systems]
     compared = [(each[0], each[-2], each[-1]) for each in systems]
     reproduced = (
         sum(each is not None and each.verdict is Verdict.REPRODUCED for each in column)
