@@ -531,12 +531,12 @@ pub(crate) fn block_times(
     let index = flow.connection;
     let (sender, receiver) = flow.hosts(hosts);
     let sink = receiver.sink(index);
-    // A block's delay starts when its sender writes it, or when its receiver requests it.
+    // A block's delay starts at its sender, or when its receiver requests it.
     let starts = [sender, receiver].into_iter().filter_map(move |host| host.sender(index));
-    let starts = starts.flat_map(|workload| workload.blocks_accepted());
+    let starts = starts.flat_map(|workload| workload.delay_starts());
     let times = starts.zip(sink.blocks_delivered()).enumerate();
-    times.map(|(block, (accepted, delivered))| {
-        (sink.block_size(block as u64), *accepted, *delivered)
+    times.map(|(block, (start, delivered))| {
+        (sink.block_size(block as u64), *start, *delivered)
     })
 }
 

@@ -96,7 +96,7 @@ impl Sender for BlocksSender {
         None
     }
 
-    fn blocks_accepted(&self) -> &[Instant] {
+    fn delay_starts(&self) -> &[Instant] {
         &self.accepted
     }
 }

@@ -80,7 +80,7 @@ impl Sender for BulkSender {
         None
     }
 
-    fn blocks_accepted(&self) -> &[Instant] {
+    fn delay_starts(&self) -> &[Instant] {
         &[]
     }
 }

@@ -154,7 +154,7 @@ impl Sender for CbrSender {
         self.next_due
     }
 
-    fn blocks_accepted(&self) -> &[Instant] {
+    fn delay_starts(&self) -> &[Instant] {
         &self.accepted
     }
 }
@@ -174,10 +174,10 @@ mod tests {
         cbr.on_writable(ms(107), &mut socket);
         // The socket has room for only half of the third block.
         cbr.on_writable(ms(207), &mut socket);
-        assert_eq!(cbr.blocks_accepted(), [ms(7), ms(107)]);
+        assert_eq!(cbr.delay_starts(), [ms(7), ms(107)]);
         socket.space = 10_000;
         cbr.on_writable(ms(250), &mut socket);
-        assert_eq!(cbr.blocks_accepted(), [ms(7), ms(107), ms(250)]);
+        assert_eq!(cbr.delay_starts(), [ms(7), ms(107), ms(250)]);
         assert_eq!(cbr.poll_timeout(), Some(ms(307)));
         cbr.on_writable(ms(307), &mut socket);
         assert_eq!((cbr.poll_timeout(), cbr.finished), (None, true));

@@ -71,8 +71,9 @@ pub trait Sender: Send {
     /// When to call [`Sender::on_writable`] without any other event.
     fn poll_timeout(&self) -> Option<Instant>;
     /// Times at which the delay of each block starts, for workloads with blocks. This is when the
-    /// stack accepted the last byte of the block, or when the block was requested.
-    fn blocks_accepted(&self) -> &[Instant];
+    /// stack accepted the last byte of the block, when the burst began, or when the block was
+    /// requested.
+    fn delay_starts(&self) -> &[Instant];
 }
 
 /// Block size if the scenario gives none.

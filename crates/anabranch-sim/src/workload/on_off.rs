@@ -50,7 +50,7 @@ impl BuildWorkload for OnOff {
     }
 }
 
-/// Writes each burst when it is due, and records when the stack accepted all of it.
+/// Writes each burst when it is due, and records when it began.
 ///
 /// The first burst is due when the connection opens. Each later burst is due one interval after the
 /// start of the previous one, whether or not that one was delivered. If the stack has not accepted
@@ -66,7 +66,7 @@ struct OnOffSender {
     /// Bytes of the current burst that the stack has not accepted.
     left: u64,
     written: u64,
-    accepted: Vec<Instant>,
+    begun: Vec<Instant>,
     finished: bool,
 }
 
@@ -81,19 +81,20 @@ impl OnOffSender {
             next_at: None,
             left: 0,
             written: 0,
-            accepted: Vec::new(),
+            begun: Vec::new(),
             finished: false,
         }
     }
 
     /// Start the next burst if it is due at `now`. Returns whether a burst was started.
     fn begin(&mut self, now: Instant) -> bool {
-        let burst = self.accepted.len() as u64;
+        let burst = self.begun.len() as u64;
         if burst == self.count || self.next_at.is_some_and(|at| at > now) {
             return false;
         }
         self.left = self.sizes.of(burst);
         self.next_at = Some(now + Duration::from_nanos(self.intervals.of(burst)));
+        self.begun.push(now);
         true
     }
 
@@ -118,9 +119,8 @@ impl Sender for OnOffSender {
             if !self.write(socket) {
                 return;
             }
-            self.accepted.push(now);
         }
-        if self.accepted.len() as u64 == self.count && !self.finished {
+        if self.begun.len() as u64 == self.count && !self.finished {
             self.finished = true;
             socket.finish();
         }
@@ -135,12 +135,12 @@ impl Sender for OnOffSender {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let more = self.left == 0 && (self.accepted.len() as u64) < self.count;
+        let more = self.left == 0 && (self.begun.len() as u64) < self.count;
         self.next_at.filter(|_| more)
     }
 
-    fn blocks_accepted(&self) -> &[Instant] {
-        &self.accepted
+    fn delay_starts(&self) -> &[Instant] {
+        &self.begun
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(socket.written, 1_000);
         on_off.on_writable(ms(107), &mut socket);
         on_off.on_writable(ms(207), &mut socket);
-        assert_eq!(on_off.blocks_accepted(), [ms(7), ms(107), ms(207)]);
+        assert_eq!(on_off.delay_starts(), [ms(7), ms(107), ms(207)]);
         assert_eq!((socket.written, socket.finished, on_off.poll_timeout()), (3_000, true, None));
     }
 
@@ -181,10 +181,10 @@ mod tests {
         on_off.on_writable(ms(250), &mut socket);
         // The first burst is accepted at 250 ms. The second, due at 100 ms, starts then, and 600 of
         // its bytes fit. The third is due at 350 ms.
-        assert_eq!((on_off.blocks_accepted(), socket.written), (&[ms(250)][..], 1_600));
+        assert_eq!((on_off.delay_starts(), socket.written), (&[ms(0), ms(250)][..], 1_600));
         socket.space = 1_000;
         on_off.on_writable(ms(300), &mut socket);
-        assert_eq!(on_off.blocks_accepted(), [ms(250), ms(300)]);
+        assert_eq!(on_off.delay_starts(), [ms(0), ms(250)]);
         assert_eq!(on_off.poll_timeout(), Some(ms(350)));
     }
 
@@ -200,7 +200,7 @@ mod tests {
             on_off.on_writable(at, &mut socket);
         }
         assert_eq!(socket.written as u64, (0..50).map(|n| sizes.of(n)).sum::<u64>());
-        let starts = on_off.blocks_accepted();
+        let starts = on_off.delay_starts();
         let gaps = starts.windows(2).map(|pair| pair[1].saturating_since(pair[0]));
         assert!(gaps.clone().all(|gap| (seconds(2)..=seconds(4)).contains(&gap)));
         assert!(gaps.collect::<std::collections::BTreeSet<_>>().len() > 40);

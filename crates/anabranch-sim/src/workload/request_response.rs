@@ -216,7 +216,7 @@ impl Sender for Requester {
     }
 
     /// When each request started. The block of a round is delivered with its last response.
-    fn blocks_accepted(&self) -> &[Instant] {
+    fn delay_starts(&self) -> &[Instant] {
         &self.started
     }
 }
@@ -268,7 +268,7 @@ impl Sender for Responder {
         None
     }
 
-    fn blocks_accepted(&self) -> &[Instant] {
+    fn delay_starts(&self) -> &[Instant] {
         &[]
     }
 }
@@ -314,7 +314,7 @@ mod tests {
         requester.on_received(ms(21), 1_500, &mut socket);
         assert_eq!(requester.poll_timeout(), Some(ms(71)));
         requester.on_writable(ms(71), &mut socket);
-        assert_eq!((socket.written, requester.blocks_accepted()), (200, &[ms(1), ms(71)][..]));
+        assert_eq!((socket.written, requester.delay_starts()), (200, &[ms(1), ms(71)][..]));
         assert!(!socket.finished);
         requester.on_received(ms(90), 3_000, &mut socket);
         assert_eq!((socket.finished, requester.poll_timeout()), (true, None));
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!((socket.written, requester.poll_timeout()), (150, None));
         socket.space = 1_000;
         requester.on_writable(ms(6), &mut socket);
-        assert_eq!((socket.written, requester.blocks_accepted()), (200, &[ms(1), ms(5)][..]));
+        assert_eq!((socket.written, requester.delay_starts()), (200, &[ms(1), ms(5)][..]));
     }
 
     #[test]
