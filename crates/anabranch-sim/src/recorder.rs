@@ -535,9 +535,7 @@ pub(crate) fn block_times(
     let starts = [sender, receiver].into_iter().filter_map(move |host| host.sender(index));
     let starts = starts.flat_map(|workload| workload.delay_starts());
     let times = starts.zip(sink.blocks_delivered()).enumerate();
-    times.map(|(block, (start, delivered))| {
-        (sink.block_size(block as u64), *start, *delivered)
-    })
+    times.map(|(block, (start, delivered))| (sink.block_size(block as u64), *start, *delivered))
 }
 
 impl Flow {

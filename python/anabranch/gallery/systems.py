@@ -110,7 +110,6 @@ _ORIGINAL_FORMS: dict[str, str | TomlTable] = {
     "round_robin": "mptcp_org_round_robin",
     "lia": "lia_linux",
     "ecf": {"kind": "ecf", "rule": "linux"},
-    "redundant": {"kind": "redundant", "copies": "drop"},
 }
 
 

@@ -34,7 +34,12 @@ impl Connection {
         if !self.session.is_opening() {
             self.recv.queue.window_mut().note_arrival(now);
         }
-        if self.send.queue.buffer().is_autotuned() && self.send.writer_waits() {
+        if !self.send.queue.buffer().is_autotuned() || !self.send.writer_waits() {
+            return;
+        }
+        if self.send.queue.buffer().grows_with_any_subflow() {
+            self.grow_all_shares();
+        } else {
             self.autotune_send_buffer(now);
         }
     }
@@ -95,6 +100,33 @@ impl Connection {
                 ctx.tune_to(segments);
             }
             queue.buffer().share(ctx.tuned_segments())
+        });
+        let all = shares.sum();
+        self.send.queue.buffer_mut().tune(all);
+        self.wake_writer();
+    }
+
+    /// The send buffer grows while the application waits for room and a subflow has some. A subflow's
+    /// share then has as many segments as its window sends in the longest round-trip time.
+    fn grow_all_shares(&mut self) {
+        let open = |ctx: &&mut SubflowContext| !ctx.is_reaped() && !ctx.subflow.is_opening();
+        let views = self.subflows.iter().map(|ctx| ctx.subflow.view());
+        let longest = views.filter_map(|view| view.srtt).max().unwrap_or_default();
+        let has_room = self.subflows.iter().any(|ctx| {
+            let view = ctx.subflow.view();
+            let mss = u64::from(view.mss.max(1));
+            !ctx.subflow.is_opening() && ctx.subflow.flight().div_ceil(mss) < view.cwnd / mss
+        });
+        let buffer = self.send.queue.buffer();
+        let shares = self.subflows.iter_mut().filter(open).map(|ctx| {
+            let view = ctx.subflow.view();
+            if has_room {
+                let own = view.srtt.unwrap_or(longest).as_nanos().max(1);
+                let segments = view.cwnd.div_ceil(view.mss.max(1).into());
+                let segments = u128::from(segments) * u128::from(longest.as_nanos().max(1));
+                ctx.tune_to(u16::try_from(segments / u128::from(own)).unwrap_or(u16::MAX));
+            }
+            buffer.share(ctx.tuned_segments())
         });
         let all = shares.sum();
         self.send.queue.buffer_mut().tune(all);

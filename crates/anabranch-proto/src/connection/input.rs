@@ -414,7 +414,9 @@ impl Connection {
     /// The peer acknowledged data.
     fn on_data_progress(&mut self, now: Instant) {
         self.on_data_acknowledged(now);
-        self.wake_writer();
+        if !self.send.queue.buffer().grows_with_any_subflow() {
+            self.wake_writer();
+        }
     }
 }
 

@@ -61,6 +61,12 @@ impl SendBuffer {
         self.autotuned
     }
 
+    /// Returns `true` if the shares of all subflows grow while any of them has room, before the
+    /// writer is woken, as in the original kernel (`mptcp_should_expand_sndbuf`).
+    pub(crate) fn grows_with_any_subflow(&self) -> bool {
+        self.autotuned && matches!(self.charging.as_deref(), Some(Charging::Segments(_)))
+    }
+
     /// Memory of a subflow's autotuned send buffer, in bytes, where its congestion window had so
     /// many segments.
     pub(crate) fn share(&self, segments: u16) -> u64 {

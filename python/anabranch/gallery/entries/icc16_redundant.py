@@ -129,7 +129,11 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),
     design=grid(_cell, network=NETWORKS, curve=STYLES),
     uncertain_parameters=LINKS,
-    source=Source("The authors ran a redundant scheduler in the original kernel.", ("scheduler",)),
+    source=Source(
+        "The authors ran their own redundant scheduler in the original kernel. They also wrote its "
+        "later scheduler, which keeps a position for each subflow; it stands for theirs here.",
+        ("scheduler",),
+    ),
     claims=CLAIMS,
     panels=(
         Panel(
