@@ -89,9 +89,14 @@ def save_entry(
 
 def _judged_on(source: Source) -> str:
     """The system on which claims are judged, and what the source says of its own."""
+    fault = (
+        " It has a fault of netem, which lets delayed segments take up no memory, so some results "
+        "may hold only because of it: see mininet-truesize. With --full, the claims are also "
+        "judged without this fault."
+    )
     return (
         f"{source.says} This report has the runs and verdicts of this project's model of such a "
-        f"system: {source.system.name}."
+        f"system: {source.system.name}.{fault if source.system.without_artefact else ''}"
     )
 
 

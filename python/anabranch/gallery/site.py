@@ -126,9 +126,9 @@ def _on_systems(exhibits: Sequence[Exhibit]) -> list[str]:
 
 
 def _verdict(judgement: Judgement) -> str:
-    """A verdict, and the changes of parameters that overturn it."""
+    """The conclusion over all systems or the verdict, and the changes that overturn it."""
     robust = "" if not judgement.overturned_by else f"; not robust: {judgement.sensitivity}"
-    return judgement.verdict.words + robust
+    return (judgement.conclusion or judgement.verdict.words) + robust
 
 
 def _row(cells: Sequence[Any]) -> str:

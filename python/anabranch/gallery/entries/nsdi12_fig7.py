@@ -329,9 +329,10 @@ ENTRY = Entry(
     design=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=Source(
-        f"{wifi_3g.NSDI12_RAN} CS244'14 and '15 ran that of May 2014 (Linux 3.14) on Mininet.",
+        "CS244'15, whose links and sizes these are, ran the original kernel of May 2014 (Linux "
+        f"3.14) on Mininet. {wifi_3g.NSDI12_RAN}",
         ("remedies",),
-        (original(), *ON_MININET),
+        (*ON_MININET, original("original kernel, clean links")),
     ),
     claims=CLAIMS,
     headline="E1.2-m12-like-wifi",
