@@ -243,6 +243,8 @@ def print_judgements(results: Results, judgements: Sequence[Judgement], folder: 
         if (compared := comparison.table(judgements)) is not None:
             console.show(tables.of_report(compared, "The same claims on all systems"))
         console.say(effort(results.provenance))
+        if system := results.provenance.get("system"):
+            console.say(f"judged on a model of the source's system: {system}")
     print_report(folder)
 
 
