@@ -264,6 +264,7 @@ impl Sockets {
         now: Instant,
         remote: SocketAddress,
         config: ConnectionConfig,
+        data: Option<Bytes>,
         addresses: &[std::net::IpAddr],
     ) -> io::Result<ConnectionId> {
         self.check()?;
@@ -273,7 +274,10 @@ impl Sockets {
             let message = format!("this host has no address of the family of {remote}");
             io::Error::new(ErrorKind::AddrNotAvailable, message)
         })?;
-        let opened = self.endpoint.connect(now, *local, remote, config);
+        let opened = match data {
+            None => self.endpoint.connect(now, *local, remote, config),
+            Some(data) => self.endpoint.connect_with_data(now, *local, remote, config, data),
+        };
         let id = opened.map_err(|error| io::Error::new(ErrorKind::AddrInUse, error))?;
         self.add(now, id, State::Opening);
         Ok(id)

@@ -31,7 +31,7 @@ const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 11] = [
+const CASES: [(&str, Case, usize); 12] = [
     ("curl without changes", curl, 1),
     ("take-down and clean-up", take_down, 1),
     ("privileges", privileges, 1),
@@ -40,6 +40,7 @@ const CASES: [(&str, Case, usize); 11] = [
     ("300 connections", many, 1),
     ("the kernel's Multipath TCP without a relay", direct, 1),
     ("an uplink goes and comes back", coming_and_going, 1),
+    ("a request in the SYN saves a round trip", request_in_syn, 3),
     ("a slow uplink costs no throughput", small_windows, 3),
     ("a backup carries nothing until it is needed", backup, 3),
     ("a dead uplink costs less than a second", dead_uplink, 3),
@@ -490,6 +491,27 @@ fn coming_and_going() -> Result {
     world.client.run("ip route add default dev c1 metric 100")?;
     client.wait_for("uplink=\"c1\" state=\"up\"")?;
     require((usable("c1")?, usable("c2")?) == (1.0, 1.0), "both are up")
+}
+
+/// The relay gets the request with the SYN, and answers before the handshake is complete. The first
+/// connection over an uplink has to ask for a cookie.
+fn request_in_syn() -> Result {
+    const ROUND_TRIP: f64 = 0.1;
+    let world = World::new([["100Mbit/s", "50ms", "1000packets"], FAST])?;
+    let _relay = world.start_relay("")?;
+    let _client = world.start_client("--uplink c1")?;
+    let first = world.fetch(1000, 1)?[0].first_byte;
+    let mut later = Vec::new();
+    for _ in 0..5 {
+        later.push(world.fetch(1000, 1)?[0].first_byte);
+    }
+    later.sort_by(f64::total_cmp);
+    let median = later[2];
+    println!("    first byte after {:.0} ms, and then {:.0} ms", 1e3 * first, 1e3 * median);
+    // Handshake, request to the relay, request to the destination: 3 round trips, and then 2.
+    require(first >= 3.0 * ROUND_TRIP, format!("{first:.3} s for the first"))?;
+    let saved = first - median;
+    require(saved > 0.7 * ROUND_TRIP, format!("{first:.3} s, and then {median:.3} s"))
 }
 
 /// 8 Mbit/s and 20 ms, 2 Mbit/s and 150 ms: the second uplink must not cost throughput, also with
