@@ -192,12 +192,15 @@ impl Connection {
     /// The data sequence signal of an acceptable segment. RFC 8684 §3.3.
     fn handle_options(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss {
-            if self.is_confirmed_by(slot, dss) {
+            let confirmed = self.is_confirmed_by(slot, dss);
+            if confirmed {
                 self.subflows[slot].signs.on_dss(now);
             }
             self.handle_data_ack(now, slot, dss, segment);
             self.handle_mapping(slot, dss);
-            self.start_path_manager(now);
+            if confirmed {
+                self.start_path_manager(now);
+            }
         } else if let Some(control) = &segment.options.control
             && let Some(capable) = control.capable
         {

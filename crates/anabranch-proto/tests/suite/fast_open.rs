@@ -46,11 +46,20 @@ fn connect(pair: &mut Pair, config: &ConnectionConfig, bytes: u64) {
 /// Two hosts whose client has a cookie of the server. `filter` treats the segments after that.
 fn with_cookie(
     config: &ConnectionConfig,
+    filter: impl FnMut(u64, &mut Segment) -> Fate + 'static,
+) -> Pair {
+    with_addresses(1, config, filter)
+}
+
+fn with_addresses(
+    addresses: u8,
+    config: &ConnectionConfig,
     mut filter: impl FnMut(u64, &mut Segment) -> Fate + 'static,
 ) -> Pair {
     let (set, is_set) = crate::pair::switch();
     let mut number = 0;
-    let mut pair = Pair::new(1, config.clone(), config.clone()).with_filter(move |_, segment| {
+    let pair = Pair::new(addresses, config.clone(), config.clone());
+    let mut pair = pair.with_filter(move |_, segment| {
         if !is_set.get() {
             return Fate::Deliver;
         }
@@ -168,6 +177,23 @@ fn data_of_the_syn_has_no_data_sequence_numbers() {
     };
     assert_eq!(ack, start.wrapping_add(100));
     assert_eq!(pair.received[1], 400);
+}
+
+#[test]
+fn further_subflows_open_once_the_server_has_the_keys() {
+    // RFC 8684 §3.2: before that, it would not know the token's connection as one of Multipath TCP.
+    let config = config();
+    let mut pair = with_addresses(2, &config, |_, _| Fate::Deliver);
+    connect(&mut pair, &config, REQUEST);
+    pair.run_ms(10);
+    pair.write(1, 500);
+    pair.run_ms(200);
+    pair.write(1, 100_000);
+    pair.write(0, 100_000);
+    pair.run_ms(1_000);
+    assert_eq!(pair.received, [100_000; 2]);
+    let subflows = pair.client.subflow_stats(pair.connection).count();
+    assert_eq!((subflows, pair.segments(is_rst)), (2, 0));
 }
 
 #[test]

@@ -61,6 +61,7 @@ impl ClientSetup {
                 address: IpAddr::V4(address(index)),
                 mtu: found.as_ref().map_or(MOST_MTU, |link| link.mtu.min(MOST_MTU)),
                 backup: index >= self.regular,
+                budget: None,
                 usable: found.is_some(),
             };
             Ok((uplink, found))

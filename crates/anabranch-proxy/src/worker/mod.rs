@@ -1,5 +1,6 @@
 //! The process that parses packets. It gives up all privileges before it reads the first one.
 
+mod capture;
 mod carry;
 mod client;
 mod counted_device;
@@ -21,10 +22,11 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, watch};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::orders::{Assignment, Order, Role, Uplink};
 use crate::policies::with_interfaces;
+use capture::Capture;
 use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
 
@@ -55,7 +57,7 @@ impl OpenUplink {
             interface: uplink.interface.clone(),
             address: uplink.address,
             backup: uplink.backup,
-            traffic: Traffic::of(uplink.address),
+            traffic: Traffic::of(uplink),
             usable: AtomicBool::new(true),
         }
     }
@@ -94,9 +96,13 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
     let mtus = uplinks.iter().map(|uplink| (uplink.address, uplink.mtu)).collect();
     let config = with_interfaces(config, mtus);
     let addresses = uplinks.iter().map(|uplink| uplink.address).collect();
+    let capture = match assignment.capture {
+        Some(order) => Capture::begin(order, uplinks)?,
+        None => Capture::none(),
+    };
     let uplinks: Vec<_> = uplinks.iter().map(OpenUplink::new).collect();
     let traffic = uplinks.iter().map(|uplink| Arc::clone(&uplink.traffic)).collect();
-    let host = Host::new(CountedDevice { device, traffic }, addresses, random()?, config);
+    let host = Host::new(CountedDevice { device, traffic, capture }, addresses, random()?, config);
     let shared = Arc::new(Shared {
         host,
         uplinks,
@@ -107,6 +113,10 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
     });
     for uplink in assignment.uplinks.iter().filter(|uplink| !uplink.usable) {
         shared.set_usable(uplink.address, false);
+    }
+    let has_budget = |index: &usize| shared.uplinks[*index].traffic.left().is_some();
+    for index in (0..shared.uplinks.len()).filter(has_budget) {
+        tokio::spawn(Arc::clone(&shared).watch_budget(index));
     }
     if let Some(address) = assignment.metrics {
         metrics::serve(address, Arc::clone(&shared)).await?;
@@ -174,10 +184,20 @@ impl Shared {
         let Some(uplink) = self.uplinks.iter().find(|uplink| uplink.address == address) else {
             return;
         };
+        // An uplink whose budget is used up stays out of use.
+        let usable = usable && uplink.traffic.left() != Some(0);
         uplink.usable.store(usable, Ordering::Relaxed);
         self.host.set_address_usable(address, usable);
         let state = if usable { "up" } else { "down" };
         info!(uplink = uplink.interface, state, "uplink");
+    }
+
+    /// Wait until the budget of the uplink at this index is used up, and then use it no longer.
+    async fn watch_budget(self: Arc<Self>, index: usize) {
+        let uplink = &self.uplinks[index];
+        uplink.traffic.spent.notified().await;
+        warn!(uplink = uplink.interface, "its budget is used up");
+        self.set_usable(uplink.address, false);
     }
 
     /// Options of a connection whose first subflow uses the uplink at this index.
