@@ -44,6 +44,8 @@ Examples:
   curl --proxy socks5h://127.0.0.1:1080 https://example.org/
   anabranch-proxy client --config /etc/anabranch-proxy/client.toml
   anabranch-proxy client --uplink eth0 --uplink wwan0 --relay 192.0.2.1:5124 \\
+      --secret-file secret --tun                         # all programs, without a proxy
+  anabranch-proxy client --uplink eth0 --uplink wwan0 --relay 192.0.2.1:5124 \\
       --secret-file secret --dry-run                     # print all commands, run none";
 
 const RELAY_EXAMPLES: &str = "\
@@ -153,9 +155,13 @@ pub(crate) struct ClientOptions {
     /// Address and port for programs [default: 127.0.0.1:1080].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
+    /// Carry all new TCP connections over IPv4 that would leave through a default route, without a
+    /// proxy in the programs.
+    #[arg(long)]
+    pub(crate) tun: bool,
 }
 
-or!(ClientOptions: options relay listen, lists backup, flags, parts common);
+or!(ClientOptions: options relay listen, lists backup, flags tun, parts common);
 
 /// Options of a relay.
 #[derive(Clone, Debug, Default, Args, Deserialize)]

@@ -62,6 +62,8 @@ pub(crate) enum Role {
         listen: SocketAddr,
         /// The relay; without one it connects to destinations itself.
         relay: Option<SocketAddr>,
+        /// Device that the packets of programs reach, if there is one.
+        tun: Option<String>,
     },
     /// It continues the connections of clients.
     Relay {

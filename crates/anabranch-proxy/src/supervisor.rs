@@ -104,6 +104,7 @@ fn client(options: ClientOptions, program: &[String]) -> Result<(), Failure> {
     let named = options.uplinks().map_err(Failure::Usage)?;
     let interfaces = named.iter().map(|uplink| uplink.interface.clone()).collect();
     let plan = ClientSetup::new(&instance.name, interfaces, common.uplink.len(), target)?;
+    let plan = if options.tun { plan.with_tun() } else { plan };
     let network = plan.plan(instance.owner.0)?;
     if common.dry_run {
         print!("{}", network.describe());
@@ -118,7 +119,7 @@ fn client(options: ClientOptions, program: &[String]) -> Result<(), Failure> {
     }
     let relay = relay.map(SocketAddr::V4);
     let listen = options.listen.unwrap_or(DEFAULT_LISTEN);
-    let role = Role::Client { listen, relay };
+    let role = Role::Client { listen, relay, tun: plan.tun().map(str::to_owned) };
     let assignment = instance.assignment(common, plan.device(), uplinks, role);
     let following = Some(Following { plan, links });
     let done = instance.run(program, &assignment, &network, record.as_mut(), following);

@@ -169,6 +169,11 @@ impl Endpoint {
         }
     }
 
+    /// The host's addresses, whether their interfaces are up or not.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
     /// Open a connection from address `local`, with a random port, to `remote`.
     ///
     /// # Errors

@@ -24,14 +24,14 @@ use crate::proof::Key;
 /// Longest time for a program's request (this project).
 const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Longest time until a connection to a destination is open (this project).
-const MOST_OPENING_TIME: Duration = Duration::from_secs(30);
+pub(super) const MOST_OPENING_TIME: Duration = Duration::from_secs(30);
 /// Pause before an attempt over the next uplink. RFC 8305 §5 recommends 250 ms.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// Pause after the system refuses to accept a connection, for example because files are short.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The relay and the key that it shares with this client.
-type RelayAndKey = Option<(SocketAddr, Key)>;
+pub(super) type RelayAndKey = Option<(SocketAddr, Key)>;
 
 /// Listen for programs. The result takes their connections.
 pub(super) async fn start(
@@ -116,7 +116,7 @@ async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, Problem> {
 }
 
 /// Open a connection to the first destination that can be reached. Returns its first data as well.
-async fn open(
+pub(super) async fn open(
     destinations: &[SocketAddr],
     relay: Option<&(SocketAddr, Key)>,
     shared: &Arc<Shared>,

@@ -7,6 +7,7 @@ mod counted_device;
 mod metrics;
 mod privileges;
 mod relay;
+mod tun;
 
 use std::io::{self, BufRead};
 use std::net::IpAddr;
@@ -135,9 +136,17 @@ async fn start(
 ) -> io::Result<std::pin::Pin<Box<dyn Future<Output = io::Result<()>> + Send>>> {
     let key = assignment.key.map(crate::proof::Key::from_bytes);
     match &assignment.role {
-        Role::Client { listen, relay } => {
+        Role::Client { listen, relay, tun } => {
             let relay = relay.zip(key);
-            Ok(Box::pin(client::start(*listen, relay, Arc::clone(shared)).await?))
+            let proxy = client::start(*listen, relay.clone(), Arc::clone(shared)).await?;
+            let Some(device) = tun else { return Ok(Box::pin(proxy)) };
+            let tun = tun::start(device, relay, Arc::clone(shared))?;
+            Ok(Box::pin(async {
+                tokio::select! {
+                    done = proxy => done,
+                    done = tun => done,
+                }
+            }))
         }
         Role::Relay { .. } => {
             let key = key.ok_or_else(|| io::Error::other("a relay needs a secret"))?;

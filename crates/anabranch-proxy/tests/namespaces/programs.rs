@@ -97,7 +97,10 @@ pub(crate) fn fetch(arguments: &[String]) {
 fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
     let started = Instant::now();
     let mut stream = match target.strip_prefix("direct:") {
-        Some(target) => TcpStream::connect(target)?,
+        Some(target) => {
+            let target = target.parse().map_err(|_| ErrorKind::InvalidInput)?;
+            TcpStream::connect_timeout(&target, Duration::from_secs(3))?
+        }
         None => through_socks(target)?,
     };
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
