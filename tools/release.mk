@@ -49,3 +49,20 @@ wheels-smoke: $(PACKAGING)/bin/maturin $(VENV)/.installed ## test the wheel that
 	$(PACKAGING)/bin/maturin sdist --out target/sdist
 	tar xzf target/sdist/*.tar.gz -C target/sdist --strip-components=1
 	MAKEFLAGS= cargo check --quiet --package anabranch-py --manifest-path target/sdist/Cargo.toml --target-dir target/plain
+
+# The command of the proxy without Python and without libraries of the system. The linker of Rust needs
+# nothing of the other processor.
+PROXY_TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+PROXY_PROFILE ?= release
+
+.PHONY: proxy
+proxy: ## build the static program anabranch-proxy for x86_64 and aarch64 in dist/proxy
+	@set -e; mkdir -p dist/proxy; for target in $(PROXY_TARGETS); do \
+		if ! rustup --quiet target add $$target; then echo "$$target skipped: rustup could not add it"; continue; fi; \
+		cargo rustc --quiet --package anabranch-proxy --bin anabranch-proxy --target $$target \
+			--profile $(PROXY_PROFILE) -- -C linker=rust-lld -C link-self-contained=yes; \
+		folder=$$(test $(PROXY_PROFILE) = dev && echo debug || echo $(PROXY_PROFILE)); \
+		cp target/$$target/$$folder/anabranch-proxy dist/proxy/anabranch-proxy-$${target%%-*}; \
+	done
+	cd dist/proxy && sha256sum anabranch-proxy-* > SHA256SUMS
+	./dist/proxy/anabranch-proxy-$$(uname -m) --version

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anabranch_proto::Endpoint;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_wire::{Datagram, Instant, SocketAddress};
+use bytes::Bytes;
 
 use crate::device::{Device, TokioAlarm};
 use crate::listener::{Interceptor, Listener};
@@ -84,12 +85,35 @@ impl Host {
         remote: impl Into<SocketAddr>,
         config: ConnectionConfig,
     ) -> io::Result<Stream> {
-        let remote = remote.into();
+        self.open(remote.into(), config, None).await
+    }
+
+    /// Open a connection with other options than [`config`](Host::config), and with `data` as the
+    /// first data of its stream. The SYN carries it if the peer has allowed that before: see
+    /// [`Endpoint::connect_with_data`].
+    ///
+    /// # Errors
+    /// As [`connect`](Host::connect).
+    pub async fn connect_with_data(
+        &self,
+        remote: impl Into<SocketAddr>,
+        config: ConnectionConfig,
+        data: impl Into<Bytes>,
+    ) -> io::Result<Stream> {
+        self.open(remote.into(), config, Some(data.into())).await
+    }
+
+    async fn open(
+        &self,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+        data: Option<Bytes>,
+    ) -> io::Result<Stream> {
         let remote = SocketAddress::new(remote.ip(), remote.port());
         let number = self.number;
         let id = self.world.with(number, |world| {
             let now = world.now;
-            world.hosts[number].connect(now, remote, config, &self.addresses)
+            world.hosts[number].connect(now, remote, config, data, &self.addresses)
         })?;
         Stream::new(Arc::clone(&self.world), number, id).opened().await
     }

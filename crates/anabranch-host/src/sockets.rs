@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
+use std::net::IpAddr;
 use std::task::{Context, Poll, Waker};
 
 use anabranch_proto::SubflowStats;
@@ -14,6 +15,8 @@ use bytes::Bytes;
 
 /// Connections that wait to be accepted by a listener, at most (Linux's `somaxconn`).
 const LONGEST_BACKLOG: usize = 4096;
+/// Addresses of destinations without connections that a host keeps, at most (this project).
+const MOST_UNUSED_ADDRESSES: usize = 1024;
 /// Datagrams that wait to be received by a host, at most (this project).
 const MOST_DATAGRAMS: usize = 1024;
 
@@ -24,6 +27,8 @@ pub(crate) struct Sockets {
     listeners: BTreeMap<u16, Waiting<ConnectionId>>,
     /// Present if a program decides about every SYN.
     interceptor: Option<Interception>,
+    /// Addresses of destinations that the engine has for intercepted connections.
+    borrowed: BTreeSet<IpAddr>,
     datagrams: Waiting<Datagram>,
     records: Option<Vec<Record>>,
     /// The device's error.
@@ -95,6 +100,7 @@ impl Sockets {
             sockets: BTreeMap::new(),
             listeners: BTreeMap::new(),
             interceptor: None,
+            borrowed: BTreeSet::new(),
             datagrams: Waiting::default(),
             records: None,
             broken: None,
@@ -264,16 +270,20 @@ impl Sockets {
         now: Instant,
         remote: SocketAddress,
         config: ConnectionConfig,
-        addresses: &[std::net::IpAddr],
+        data: Option<Bytes>,
+        addresses: &[IpAddr],
     ) -> io::Result<ConnectionId> {
         self.check()?;
         let known = config.local_addresses.as_deref().unwrap_or(addresses);
-        let same_family = |it: &&std::net::IpAddr| it.is_ipv4() == remote.address.is_ipv4();
+        let same_family = |it: &&IpAddr| it.is_ipv4() == remote.address.is_ipv4();
         let local = known.iter().find(same_family).ok_or_else(|| {
             let message = format!("this host has no address of the family of {remote}");
             io::Error::new(ErrorKind::AddrNotAvailable, message)
         })?;
-        let opened = self.endpoint.connect(now, *local, remote, config);
+        let opened = match data {
+            None => self.endpoint.connect(now, *local, remote, config),
+            Some(data) => self.endpoint.connect_with_data(now, *local, remote, config, data),
+        };
         let id = opened.map_err(|error| io::Error::new(ErrorKind::AddrInUse, error))?;
         self.add(now, id, State::Opening);
         Ok(id)
@@ -369,7 +379,7 @@ impl Sockets {
         let here = syn.destination;
         // The addresses of other connections are not those of this one.
         let config = config.local_addresses(Some(vec![here.address]));
-        self.endpoint.add_address(now, here.address);
+        self.borrow(now, here.address);
         self.endpoint.listen(here.port, config);
         self.endpoint.handle_segment(now, syn);
         let endpoint = &self.endpoint;
@@ -391,9 +401,28 @@ impl Sockets {
     /// Answer a SYN with RST.
     pub(crate) fn refuse(&mut self, now: Instant, syn: PooledSegment) {
         self.ignore(&syn);
-        self.endpoint.add_address(now, syn.destination.address);
+        self.borrow(now, syn.destination.address);
         self.endpoint.stop_listening(syn.destination.port);
         self.endpoint.handle_segment(now, syn);
+    }
+
+    /// Give the engine the address of a destination. If it has many, it first loses those that no
+    /// connection uses.
+    fn borrow(&mut self, now: Instant, address: IpAddr) {
+        if self.endpoint.addresses().contains(&address) {
+            return;
+        }
+        if self.borrowed.len() >= MOST_UNUSED_ADDRESSES {
+            let endpoint = &self.endpoint;
+            let subflows = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
+            let used: BTreeSet<_> = subflows.map(|subflow| subflow.local.address).collect();
+            for unused in self.borrowed.difference(&used) {
+                self.endpoint.remove_address(now, *unused);
+            }
+            self.borrowed.retain(|address| used.contains(address));
+        }
+        self.borrowed.insert(address);
+        self.endpoint.add_address(now, address);
     }
 
     // ---- to use connections
@@ -523,4 +552,40 @@ fn error_of(why: ConnectionError) -> io::Error {
         _ => ErrorKind::Other,
     };
     io::Error::new(kind, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn addresses_of_destinations_are_not_kept_for_ever() {
+        let own = IpAddr::from([10, 0, 0, 1]);
+        let mut sockets = Sockets::new(Endpoint::new(vec![own], [7; 32]));
+        sockets.start_intercepting();
+        let syn = |host: u32, port| {
+            let address = IpAddr::from(Ipv4Addr::from(0xcb00_0000 + host));
+            let mut syn = Segment {
+                source: SocketAddress::new([192, 0, 2, 1].into(), port),
+                destination: SocketAddress::new(address, 80),
+                header: anabranch_wire::TcpHeader::default(),
+                options: anabranch_wire::TcpOptions::default(),
+                payload: Payload::EMPTY,
+                ecn: 0,
+                checksum_ok: true,
+            };
+            syn.header.flags = Flags::SYN;
+            PooledSegment::new(syn)
+        };
+        let used = syn(0, 1000);
+        sockets.accept(Instant::ZERO, used, ConnectionConfig::default()).expect("room");
+        for host in 1..5_000 {
+            sockets.refuse(Instant::ZERO, syn(host, 1000));
+        }
+        let addresses = sockets.endpoint.addresses();
+        assert!(addresses.len() <= MOST_UNUSED_ADDRESSES + 2, "{}", addresses.len());
+        assert!(addresses.contains(&own) && addresses.contains(&[203, 0, 0, 0].into()));
+    }
 }

@@ -53,6 +53,11 @@ pub struct TcpConfig {
     /// acknowledgements arrive. Congestion controls that have a rate of their own always pace. Linux:
     /// the queue discipline fq, `SO_MAX_PACING_RATE`.
     pub pacing: bool,
+    /// Accept data in SYNs, and answer it before the handshake is complete. SYNs need a cookie, which
+    /// the host issues on request. RFC 7413. Data of a SYN may arrive twice, as two connections, so
+    /// the application must tolerate that. Clients use
+    /// [`Endpoint::connect_with_data`](crate::Endpoint::connect_with_data).
+    pub fast_open: bool,
 }
 
 /// Packetization layer path MTU discovery. RFC 4821, RFC 8899. Linux: `tcp_mtu_probing`.
@@ -206,6 +211,7 @@ setters!(TcpConfig {
     idle_restart: bool,
     mtu_probing: MtuProbing,
     pacing: bool,
+    fast_open: bool,
 });
 
 setters!(ConnectionConfig {
@@ -312,6 +318,7 @@ impl Default for TcpConfig {
             idle_restart: true,
             mtu_probing: MtuProbing::Off,
             pacing: false,
+            fast_open: false,
         }
     }
 }

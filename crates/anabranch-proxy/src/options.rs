@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use anabranch_net::units::ByteCount;
 use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::destinations::Prefix;
+use crate::orders::CaptureOrder;
 use crate::policies::{Policies, Written};
+use crate::uplinks::{self, NamedUplink};
 
 /// Carry the TCP connections of unmodified programs over several uplinks with Multipath TCP.
 #[derive(Debug, Parser)]
@@ -41,6 +44,8 @@ Examples:
   curl --proxy socks5h://127.0.0.1:1080 https://example.org/
   anabranch-proxy client --config /etc/anabranch-proxy/client.toml
   anabranch-proxy client --uplink eth0 --uplink wwan0 --relay 192.0.2.1:5124 \\
+      --secret-file secret --tun                         # all programs, without a proxy
+  anabranch-proxy client --uplink eth0 --uplink wwan0 --relay 192.0.2.1:5124 \\
       --secret-file secret --dry-run                     # print all commands, run none";
 
 const RELAY_EXAMPLES: &str = "\
@@ -48,6 +53,9 @@ Examples:
   anabranch-proxy relay --listen 5124 --secret-file secret
   anabranch-proxy relay --listen 5124 --secret-file secret --metrics 127.0.0.1:9124
   anabranch-proxy relay --listen 5124 --secret-file secret --allow 10.20.0.0/16";
+
+/// Size at which a capture ends by default, as that of `anabranch run`.
+const CAPTURE_LIMIT: &str = "2GB";
 
 /// Give a struct of options `or`: the own value first, then another one's.
 macro_rules! or {
@@ -79,7 +87,8 @@ pub(crate) struct CommonOptions {
     /// its owner only).
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// Interface that leads to the Internet; repeat the option for each.
+    /// Interface that leads to the Internet; repeat the option for each. A client no longer uses
+    /// wwan0,budget=500MB after so many bytes in both directions.
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) uplink: Vec<String>,
     /// Name of this instance, if a host runs several of them.
@@ -98,6 +107,15 @@ pub(crate) struct CommonOptions {
     /// Send buffer and receive buffer of each connection [default: 4MiB].
     #[arg(long, value_name = "SIZE")]
     pub(crate) buffer: Option<String>,
+    /// Write the packets on the uplinks to this file (pcapng). It contains the data of all programs.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Keep this many bytes of each captured packet; 128 have all headers [default: all].
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) snap: Option<u32>,
+    /// Stop the capture at this size [default: 2GB].
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) pcap_limit: Option<String>,
     /// Serve metrics for Prometheus at this address.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics: Option<SocketAddr>,
@@ -114,7 +132,8 @@ pub(crate) struct CommonOptions {
 }
 
 or!(CommonOptions:
-    options config secret_file name scheduler congestion_control remedies buffer metrics user,
+    options config secret_file name scheduler congestion_control remedies buffer pcap snap
+        pcap_limit metrics user,
     lists uplink, flags log_destinations dry_run, parts);
 
 /// Options of a client.
@@ -136,9 +155,13 @@ pub(crate) struct ClientOptions {
     /// Address and port for programs [default: 127.0.0.1:1080].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
+    /// Carry all new TCP connections over IPv4 that would leave through a default route, without a
+    /// proxy in the programs.
+    #[arg(long)]
+    pub(crate) tun: bool,
 }
 
-or!(ClientOptions: options relay listen, lists backup, flags, parts common);
+or!(ClientOptions: options relay listen, lists backup, flags tun, parts common);
 
 /// Options of a relay.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
@@ -178,8 +201,30 @@ impl CommonOptions {
         }
     }
 
+    /// The capture that the options ask for.
+    ///
+    /// # Errors
+    /// One line that names the option, its value, and what would be right.
+    pub(crate) fn capture(&self) -> Result<Option<CaptureOrder>, String> {
+        let limit: ByteCount = self
+            .pcap_limit
+            .as_deref()
+            .unwrap_or(CAPTURE_LIMIT)
+            .parse()
+            .map_err(|error| format!("pcap_limit: {error}"))?;
+        let snap = self.snap.unwrap_or(0);
+        if self.snap.is_some_and(|snap| !(1..=65_535).contains(&snap)) {
+            return Err(format!("snap: {snap} is no number of bytes from 1 to 65535"));
+        }
+        if self.pcap.is_none() && (self.snap.is_some() || self.pcap_limit.is_some()) {
+            return Err("snap and pcap_limit: they need pcap, the file of the capture".into());
+        }
+        Ok(self.pcap.as_ref().map(|_| CaptureOrder { snap, limit: limit.as_u64() }))
+    }
+
     fn check(&self) -> Result<(), String> {
         self.policies().config()?;
+        self.capture()?;
         let is_right =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if let Some(name) = self.name.as_deref()
@@ -193,28 +238,13 @@ impl CommonOptions {
     }
 }
 
-fn check_interfaces(names: &[String]) -> Result<(), String> {
-    for (index, uplink) in names.iter().enumerate() {
-        // The kernel's rule (IFNAMSIZ), without what nftables and ip would take for more than a
-        // name.
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
-        if !(1..16).contains(&uplink.len())
-            || !uplink.bytes().all(is_name)
-            || uplink.starts_with(['-', '.'])
-        {
-            return Err(format!("uplink: {uplink:?} is no name of an interface"));
-        }
-        if names[..index].contains(uplink) {
-            return Err(format!("uplink: {uplink} is named twice"));
-        }
-    }
-    Ok(())
-}
-
 impl ClientOptions {
     /// Uplinks, and then backups.
-    pub(crate) fn interfaces(&self) -> Vec<String> {
-        self.common.uplink.iter().chain(&self.backup).cloned().collect()
+    ///
+    /// # Errors
+    /// One line that names the option, its value, and what would be right.
+    pub(crate) fn uplinks(&self) -> Result<Vec<NamedUplink>, String> {
+        uplinks::parse(self.common.uplink.iter().chain(&self.backup))
     }
 
     /// The options with those of their file, checked.
@@ -226,8 +256,7 @@ impl ClientOptions {
         let options = with_file(self, file.as_deref(), Self::or)?;
         let common = &options.common;
         common.check()?;
-        let interfaces = options.interfaces();
-        check_interfaces(&interfaces)?;
+        let uplinks = options.uplinks()?;
         if common.uplink.is_empty() {
             return Err("uplink: name at least one interface, for example --uplink eth0".into());
         }
@@ -237,7 +266,7 @@ impl ClientOptions {
                 common.uplink.len()
             ));
         }
-        if interfaces.len() > crate::setup::MOST_UPLINKS {
+        if uplinks.len() > crate::setup::MOST_UPLINKS {
             return Err(format!("uplink: at most {} are possible", crate::setup::MOST_UPLINKS));
         }
         if options.relay.is_some() != common.secret_file.is_some() {
@@ -256,7 +285,9 @@ impl RelayOptions {
         let file = self.common.config.clone();
         let options = with_file(self, file.as_deref(), Self::or)?;
         options.common.check()?;
-        check_interfaces(&options.common.uplink)?;
+        if uplinks::parse(&options.common.uplink)?.iter().any(|uplink| uplink.budget.is_some()) {
+            return Err("uplink: a budget belongs to the uplinks of a client".into());
+        }
         if options.common.secret_file.is_none() {
             return Err("secret_file: a relay never runs without a secret; make one with: \
                         openssl rand -base64 32 > secret; chmod 600 secret"
@@ -337,6 +368,10 @@ mod tests {
             (&["--uplink", "eth0", "--name", "A B"], "name: \"A B\""),
             (&["--uplink", "eth0", "--scheduler", "blast"], "scheduler: "),
             (&["--uplink", "eth0", "--buffer", "much"], "buffer: "),
+            (&["--uplink", "eth0,budget=some"], "uplink: budget: "),
+            (&["--uplink", "eth0", "--snap", "128"], "snap and pcap_limit: "),
+            (&["--uplink", "eth0", "--pcap", "f", "--snap", "0"], "snap: 0 is no number"),
+            (&["--uplink", "eth0", "--pcap", "f", "--pcap-limit", "big"], "pcap_limit: "),
         ] {
             let message = client(&[arguments, &secret].concat()).expect_err("a mistake");
             assert!(message.starts_with(start), "{arguments:?}: {message}");

@@ -17,12 +17,23 @@ pub(crate) struct Assignment {
     pub(crate) key: Option<[u8; 32]>,
     /// Policies of the connections over the uplinks.
     pub(crate) policies: Policies,
+    /// Capture to write to the standard output.
+    pub(crate) capture: Option<CaptureOrder>,
     /// Address at which metrics are served.
     pub(crate) metrics: Option<SocketAddr>,
     /// Whether logs name destinations.
     pub(crate) log_destinations: bool,
     /// Client or relay.
     pub(crate) role: Role,
+}
+
+/// A capture of the packets on the uplinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CaptureOrder {
+    /// Bytes that are kept of each packet; 0 keeps all.
+    pub(crate) snap: u32,
+    /// Size of the file at which the capture ends.
+    pub(crate) limit: u64,
 }
 
 /// An uplink and the engine's address on it.
@@ -36,6 +47,8 @@ pub(crate) struct Uplink {
     pub(crate) mtu: u16,
     /// Whether it carries data only if no other is usable.
     pub(crate) backup: bool,
+    /// Bytes that it may carry in both directions.
+    pub(crate) budget: Option<u64>,
     /// Whether the interface is up and has a route.
     pub(crate) usable: bool,
 }
@@ -49,6 +62,8 @@ pub(crate) enum Role {
         listen: SocketAddr,
         /// The relay; without one it connects to destinations itself.
         relay: Option<SocketAddr>,
+        /// Device that the packets of programs reach, if there is one.
+        tun: Option<String>,
     },
     /// It continues the connections of clients.
     Relay {

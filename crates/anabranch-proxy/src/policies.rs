@@ -72,6 +72,8 @@ impl Policies {
         let config = connection_config(&scenario, 0, Side::Client, 0, &[])
             .map_err(|error| format!("{error}; this program has built-in policies only"))?;
         let tcp = config.tcp.clone().time_wait(TIME_WAIT).user_timeout(Some(USER_TIMEOUT));
+        // RFC 8803 §3: requests come in SYNs. A repeated one is refused by its proof.
+        let tcp = tcp.fast_open(true);
         Ok(config.tcp(tcp).interfaces(None).local_addresses(None))
     }
 

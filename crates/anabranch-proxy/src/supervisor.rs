@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -101,19 +101,25 @@ fn client(options: ClientOptions, program: &[String]) -> Result<(), Failure> {
     let instance = Instance::new(common, "client")?;
     let mut record = instance.prepare(common)?;
     let target = relay.map(|relay| *relay.ip());
-    let plan = ClientSetup::new(&instance.name, options.interfaces(), common.uplink.len(), target)?;
+    let named = options.uplinks().map_err(Failure::Usage)?;
+    let interfaces = named.iter().map(|uplink| uplink.interface.clone()).collect();
+    let plan = ClientSetup::new(&instance.name, interfaces, common.uplink.len(), target)?;
+    let plan = if options.tun { plan.with_tun() } else { plan };
     let network = plan.plan(instance.owner.0)?;
     if common.dry_run {
         print!("{}", network.describe());
         return Ok(());
     }
-    let (uplinks, links): (Vec<_>, Vec<_>) = plan.uplinks()?.into_iter().unzip();
+    let (mut uplinks, links): (Vec<_>, Vec<_>) = plan.uplinks()?.into_iter().unzip();
+    for (uplink, named) in uplinks.iter_mut().zip(named) {
+        uplink.budget = named.budget;
+    }
     for uplink in uplinks.iter().filter(|uplink| !uplink.usable) {
         warn!(uplink = uplink.interface, "no link, or no route, for now");
     }
     let relay = relay.map(SocketAddr::V4);
     let listen = options.listen.unwrap_or(DEFAULT_LISTEN);
-    let role = Role::Client { listen, relay };
+    let role = Role::Client { listen, relay, tun: plan.tun().map(str::to_owned) };
     let assignment = instance.assignment(common, plan.device(), uplinks, role);
     let following = Some(Following { plan, links });
     let done = instance.run(program, &assignment, &network, record.as_mut(), following);
@@ -162,6 +168,8 @@ struct Instance {
     /// User and group of the process without privileges.
     owner: (u32, u32),
     key: Option<Key>,
+    /// The file of the capture. The process without privileges gets it as its standard output.
+    capture: Option<fs::File>,
 }
 
 impl Instance {
@@ -175,7 +183,9 @@ impl Instance {
         let key = common.secret_file.as_deref().map(read_key).transpose();
         let key = key.map_err(|problem| Failure::Usage(format!("secret_file: {problem}")))?;
         let owner = find_owner(common.user.as_deref()).map_err(Failure::Usage)?;
-        Ok(Instance { name, owner, key })
+        let capture = common.pcap.as_deref().filter(|_| !common.dry_run).map(create_private);
+        let capture = capture.transpose().map_err(Failure::Usage)?;
+        Ok(Instance { name, owner, key, capture })
     }
 
     /// Remove what an earlier process has left. Returns the record of this one, unless it changes
@@ -205,6 +215,7 @@ impl Instance {
             uplinks,
             key: self.key.as_ref().map(Key::to_bytes),
             policies: common.policies(),
+            capture: common.capture().expect("it was checked"),
             metrics: common.metrics,
             log_destinations: common.log_destinations,
             role,
@@ -278,6 +289,8 @@ impl Instance {
             command.arg0("anabranch-proxy");
         }
         command.args(&program[1..]).arg("worker").stdin(Stdio::piped()).kill_on_drop(true);
+        let capture = self.capture.as_ref().map(fs::File::try_clone).transpose()?;
+        command.stdout(capture.map_or_else(Stdio::null, Stdio::from));
         // A terminal's signals are for the supervisor.
         command.process_group(0);
         let (user, group) = self.owner;
@@ -410,6 +423,13 @@ impl Following {
         }
         Ok(orders)
     }
+}
+
+/// Create a file that nobody else may read, in place of one that exists.
+fn create_private(file: &Path) -> Result<fs::File, String> {
+    let created =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
+    created.map_err(|error| format!("pcap: {}: {error}", file.display()))
 }
 
 /// Read the secret, which nobody but its owner may read.

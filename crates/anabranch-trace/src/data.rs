@@ -66,6 +66,9 @@ impl Analyser {
         let half = &mut self.subflows[step.subflow].halves[step.direction];
         let start = half.place(seq);
         let end = start + segment.payload_len as i64;
+        if step.flags.contains(Flags::SYN) {
+            half.in_syn = half.in_syn.max(end - start);
+        }
         if is_decoded {
             self.mapping(step, (start, end), &mut row);
         }
@@ -98,7 +101,10 @@ impl Analyser {
             // RFC 8684 §3.1: MP_CAPABLE maps the first bytes of the connection.
             let Some(base) = connection.streams[host].base() else { return };
             let data_seq = WideOrNarrow::Wide(base);
-            let subflow_seq = SeqNumber(1);
+            // RFC 8684 appendix B: after the bytes of the SYN that the peer has taken.
+            let half = &self.subflows[step.subflow].halves[step.direction];
+            let in_syn = half.in_syn.min(half.acked.unwrap_or(0).max(0));
+            let subflow_seq = SeqNumber(1 + in_syn as u32);
             let first = Mapping { data_seq, subflow_seq, len: data_len, checksum };
             return self.declare(step, first, false, payload, row);
         }
@@ -274,7 +280,10 @@ impl Analyser {
         half.bytes += fresh as u64;
         half.retransmitted += again as u64;
         row.kind = if fresh == 0 { Kind::Retransmission } else { Kind::New };
-        if !is_decoded || self.subflows[step.subflow].connection.is_none() {
+        if !is_decoded
+            || self.subflows[step.subflow].connection.is_none()
+            || step.flags.contains(Flags::SYN)
+        {
             return;
         }
         let taken = self.take_data(step, (start, end), row);

@@ -90,6 +90,8 @@ pub(crate) struct Half {
     /// Whether all options of the SYN are known.
     pub(crate) has_syn_options: bool,
     pub(crate) fin: Option<i64>,
+    /// Bytes that the SYN carried. They have no mapping. RFC 8684 appendix B.
+    pub(crate) in_syn: i64,
     mappings: BTreeMap<i64, Mapped>,
     /// The start of the infinite mapping: its place on the subflow and its place in the data.
     pub(crate) infinite: Option<(i64, i64)>,

@@ -82,6 +82,7 @@ impl Reuse for Segment {
         self.payload = Payload::EMPTY;
         self.options.control = None;
         self.options.unknown = None;
+        self.options.fast_open = None;
     }
 }
 

@@ -1,7 +1,8 @@
-//! TCP options as one inline value. RFC 9293 §3.2, RFC 7323, RFC 2018, RFC 8684.
+//! TCP options as one inline value. RFC 9293 §3.2, RFC 7323, RFC 2018, RFC 8684, RFC 7413.
 
 use std::ops::Deref;
 
+use crate::fast_open::{self, FastOpenCookie};
 use crate::mptcp::{
     self, AddAddr, Control, Dss, MpCapable, MpFail, MpFastclose, MpJoin, MpPrio, MpTcprst,
     RemoveAddr, Subtype,
@@ -29,6 +30,8 @@ pub struct TcpOptions {
     pub dss: Option<Dss>,
     /// The other Multipath TCP options, if there are any.
     pub control: Option<Box<Control>>,
+    /// TCP Fast Open (kind 34), which only SYNs have. RFC 7413 §4.1.1.
+    pub fast_open: Option<Box<FastOpenCookie>>,
     /// Options that this crate does not know, and repeated copies of options that may occur only
     /// once. At most 40 bytes, including the kind and length of each option.
     pub unknown: Option<RawOptions>,
@@ -153,7 +156,7 @@ impl TcpOptions {
         if !self.sack.is_empty() {
             len += SACK_FIXED + self.sack.as_slice().len() * SACK_BLOCK;
         }
-        if self.control.is_some() || self.unknown.is_some() {
+        if self.control.is_some() || self.fast_open.is_some() || self.unknown.is_some() {
             len += self.boxed_bytes_len();
         }
         whole_words(len)
@@ -167,7 +170,7 @@ impl TcpOptions {
     /// Append the options, padded with NOPs to a multiple of 4 bytes.
     ///
     /// The order is fixed: MSS, SACK permitted, timestamps, window scale, DSS, the other Multipath
-    /// TCP options, SACK, and the raw bytes of `unknown`.
+    /// TCP options, TCP Fast Open, SACK, and the raw bytes of `unknown`.
     ///
     /// # Errors
     /// If the options exceed [`MAX_OPTION_BYTES`]; `out` is then unchanged.
@@ -187,6 +190,10 @@ impl TcpOptions {
         }
         if let Some(control) = &self.control {
             control.emit(out);
+            align(out);
+        }
+        if let Some(cookie) = &self.fast_open {
+            cookie.emit(out);
             align(out);
         }
         self.sack.emit(out);
@@ -218,6 +225,7 @@ impl TcpOptions {
     #[cold]
     fn boxed_bytes_len(&self) -> usize {
         self.fill(self.control.as_deref().map_or(0, Control::bytes_len))
+            + self.fill(self.fast_open.as_deref().map_or(0, FastOpenCookie::bytes_len))
             + self.unknown.as_deref().map_or(0, <[u8]>::len)
     }
 
@@ -240,6 +248,9 @@ impl TcpOptions {
                 }
                 _ => false,
             },
+            fast_open::KIND => {
+                store(&mut self.fast_open, FastOpenCookie::parse(option).map(Box::new))
+            }
             mptcp::KIND => self.take_mptcp(option),
             _ => false,
         }

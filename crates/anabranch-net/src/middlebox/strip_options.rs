@@ -170,6 +170,9 @@ fn strip(options: &mut TcpOptions, name: OptionName) {
                 Some(bytes) if name == OptionName::Mptcp => without_mptcp(&bytes),
                 _ => None,
             };
+            if name == OptionName::Unknown {
+                options.fast_open = None;
+            }
         }
         OptionName::Dss => options.dss = None,
         _ => {
@@ -238,8 +241,8 @@ mod tests {
     use super::super::filter;
     use super::super::testing::{Bench, Talk};
     use super::*;
-    use anabranch_wire::Timestamps;
     use anabranch_wire::mptcp::{MpFastclose, MpPrio};
+    use anabranch_wire::{FastOpenCookie, Timestamps};
 
     fn config(options: OptionName, segments: &[SegmentClass]) -> StripOptionsConfig {
         StripOptionsConfig {
@@ -308,6 +311,8 @@ mod tests {
         segment.options.control_mut().fastclose = Some(MpFastclose { receiver_key: 5 });
         // Kind 253 (experiments, RFC 4727) and an undefined Multipath TCP subtype.
         segment.options.unknown = Some(vec![253, 4, 1, 2, KIND, 3, 0xb0].into());
+        segment.options.fast_open = Some(Box::new(FastOpenCookie::REQUEST));
+        let fast_open = segment.options.fast_open.clone();
         let after = |name| {
             let config = config(name, &[SegmentClass::Data]);
             let mut bench = Bench::new(filter(StripOptions::new(config)));
@@ -319,7 +324,7 @@ mod tests {
         let bare = TcpOptions { timestamps: segment.options.timestamps, ..TcpOptions::default() };
         assert_eq!(after(OptionName::Unknown), bare);
         let unknown = Some(vec![253, 4, 1, 2].into());
-        assert_eq!(after(OptionName::Mptcp), TcpOptions { unknown, ..bare });
+        assert_eq!(after(OptionName::Mptcp), TcpOptions { unknown, fast_open, ..bare });
     }
 
     #[test]

@@ -68,7 +68,11 @@ impl Connection {
 
     /// All data was sent: send the end of the stream as well.
     pub(super) fn plan_fin(&mut self) {
-        if !self.session.is_open() || !self.send.queue.fin_is_next() {
+        // Before the third ACK, it is open whether the stream ends with a DATA_FIN or with a FIN.
+        if !self.session.is_open()
+            || self.session.is_negotiating()
+            || !self.send.queue.fin_is_next()
+        {
             return;
         }
         match self.session.is_mptcp() {

@@ -4,7 +4,7 @@
 use anabranch_wire::mptcp::{
     CapableFlags, CapableKeys, Control, MpCapable, MpJoin, MpTcprst, ResetReason, VERSION,
 };
-use anabranch_wire::{Instant, Segment, SocketAddress};
+use anabranch_wire::{FastOpenCookie, Instant, Payload, Segment, SocketAddress};
 
 use super::session::{Keys, Nonces};
 use super::timer::Timer;
@@ -12,8 +12,19 @@ use super::{Connection, Opening, Place};
 use crate::event::Event;
 use crate::keys;
 use crate::path_manager::PathEvent;
-use crate::subflow::{Carries, Purpose, Subflow};
-use crate::view::Slot;
+use crate::subflow::{Carries, FastOpen, FastOpenLesson, Purpose, Subflow};
+use crate::view::{Slot, SubflowSet};
+
+/// Treatment of TCP Fast Open in a SYN that opens a connection. RFC 7413 §4.1.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reception {
+    /// None: data of the SYN is dropped, and its sender repeats it.
+    Usual,
+    /// Issue a cookie, and drop the data.
+    Cookie(FastOpenCookie),
+    /// Take the data.
+    TakeData,
+}
 
 fn option(set: impl FnOnce(&mut Control)) -> Option<Box<Control>> {
     let mut control = Box::<Control>::default();
@@ -33,7 +44,13 @@ fn acceptable(segment: &Segment) -> Option<MpCapable> {
 
 impl Connection {
     /// Open the connection: the first subflow sends a SYN.
-    pub(crate) fn connect(&mut self, now: Instant, local: SocketAddress, remote: SocketAddress) {
+    pub(crate) fn connect(
+        &mut self,
+        now: Instant,
+        local: SocketAddress,
+        remote: SocketAddress,
+        fast_open: Option<FastOpen>,
+    ) {
         let place = Place {
             now,
             purpose: Purpose::Initial,
@@ -50,10 +67,13 @@ impl Connection {
                 .subflow
                 .carry_handshake(option(|control| control.capable = Some(syn)));
         }
+        if let Some(fast_open) = fast_open {
+            self.subflows[slot].subflow.set_fast_open(fast_open);
+        }
     }
 
     /// Answer the SYN that opens a connection.
-    pub(crate) fn accept(&mut self, now: Instant, syn: &Segment) {
+    pub(crate) fn accept(&mut self, now: Instant, syn: &Segment, fast_open: Reception) {
         let place = Place {
             now,
             purpose: Purpose::Initial,
@@ -78,6 +98,29 @@ impl Connection {
                 self.session.fall_back();
             }
         }
+        match fast_open {
+            Reception::Usual => {}
+            Reception::Cookie(cookie) => {
+                let fast_open = FastOpen { cookie, data: Payload::EMPTY };
+                self.subflows[slot].subflow.set_fast_open(fast_open);
+            }
+            Reception::TakeData => self.take_data_of_syn(now, slot, syn),
+        }
+    }
+
+    /// The application gets the data of the SYN, and may answer, before the handshake is complete. RFC
+    /// 7413 §4.2.2. The data has no data sequence numbers. RFC 8684 appendix B.
+    fn take_data_of_syn(&mut self, now: Instant, slot: Slot, syn: &Segment) {
+        let window = self.recv.queue.accepted_window();
+        let ctx = &mut self.subflows[slot];
+        ctx.subflow.take_data_of_syn(now, syn, window);
+        let taken = ctx.subflow.receiver().nxt() - 1;
+        ctx.mappings.begin_at(1 + taken);
+        self.session.had_data_in_syn(taken as u16);
+        self.send.widen(1, u64::from(syn.header.window));
+        self.open(now, slot, Event::Accepted);
+        self.take_payload(now, slot);
+        self.subflows.refresh(slot);
     }
 
     /// The window begins as the first subflow opens it.
@@ -120,6 +163,7 @@ impl Connection {
     /// RFC 8684 §3.7.
     fn on_capable_syn_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         self.subflows[slot].subflow.carry_handshake(None);
+        self.on_data_of_syn_taken(slot);
         if self.session.is_negotiating() {
             // RFC 8684 §3.1: the listener chooses one of the offered hash algorithms, of which
             // there is only one.
@@ -138,6 +182,17 @@ impl Connection {
         }
         self.plan_opening_acknowledgement(slot);
         self.open(now, slot, Event::Connected);
+    }
+
+    /// The SYN/ACK acknowledges the SYN's data, or not. In that case the data follows as usual data.
+    /// RFC 7413 §4.2.2.
+    fn on_data_of_syn_taken(&mut self, slot: Slot) {
+        let taken = self.subflows[slot].subflow.una() - 1;
+        if taken > 0 {
+            self.send.queue.map_next(taken as u32, slot, SubflowSet::EMPTY);
+            self.send.queue.acknowledge(1 + taken);
+            self.session.had_data_in_syn(taken as u16);
+        }
     }
 
     /// The last step of the handshake arrived, so the connection is open at the listener.
@@ -179,12 +234,16 @@ impl Connection {
     }
 
     fn open(&mut self, now: Instant, slot: Slot, event: Event) {
+        // With data in the SYN, the connection was open before the third ACK.
+        let is_new = self.session.is_opening();
         self.session.open();
         self.settle_options(slot);
-        self.outbox.tell(event);
+        if is_new {
+            self.outbox.tell(event);
+        }
         // An application may have been waiting that wrote before the connection was open.
         self.outbox.tell_writable();
-        if self.session.is_listener() {
+        if self.session.is_listener() && !self.session.is_negotiating() {
             self.start_path_manager(now);
         }
         if self.session.is_tcp() {
@@ -193,9 +252,9 @@ impl Connection {
     }
 
     pub(super) fn settle_options(&mut self, slot: Slot) {
-        let carries = match self.session.is_mptcp() {
-            true => self.mapping_carried(),
-            false => Carries::Nothing,
+        let carries = match self.session.is_tcp() {
+            true => Carries::Nothing,
+            false => self.mapping_carried(),
         };
         let (ctx, views) = self.subflows.with_views(slot);
         ctx.subflow.set_carries(carries, views);
@@ -298,6 +357,20 @@ impl Connection {
         });
         let keys = CapableKeys::Both { sender: local, receiver: remote };
         initial.map(|_| self.session.capable(keys))
+    }
+
+    /// What the SYN/ACK of the first subflow teaches about TCP Fast Open.
+    pub(crate) fn fast_open_lesson(&self, slot: Slot, syn_ack: &Segment) -> Option<FastOpenLesson> {
+        let subflow = &self.subflows[slot].subflow;
+        subflow.is_established().then(|| subflow.fast_open_lesson(syn_ack)).flatten()
+    }
+
+    /// Returns `true` if the handshake of the first subflow is in progress, whether the application
+    /// knows the connection or not.
+    pub(crate) fn is_half_open(&self) -> bool {
+        self.session.is_opening()
+            || (self.session.has_data_in_syn()
+                && self.subflows.first().is_some_and(|ctx| ctx.subflow.is_opening()))
     }
 
     /// This host's token, by which joins identify the connection.

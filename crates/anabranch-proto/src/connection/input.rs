@@ -192,12 +192,15 @@ impl Connection {
     /// The data sequence signal of an acceptable segment. RFC 8684 §3.3.
     fn handle_options(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss {
-            let ctx = &mut self.subflows[slot];
-            ctx.subflow.confirm();
-            ctx.signs.on_dss(now);
+            let confirmed = self.is_confirmed_by(slot, dss);
+            if confirmed {
+                self.subflows[slot].signs.on_dss(now);
+            }
             self.handle_data_ack(now, slot, dss, segment);
             self.handle_mapping(slot, dss);
-            self.start_path_manager(now);
+            if confirmed {
+                self.start_path_manager(now);
+            }
         } else if let Some(control) = &segment.options.control
             && let Some(capable) = control.capable
         {
@@ -207,14 +210,14 @@ impl Connection {
             self.handle_control(now, slot, control);
         }
         if self.send.has_no_window() {
-            // The handshake's own windows count from the first byte.
+            // The handshake's own windows count from the first byte that it does not acknowledge.
             let window = self.subflows[slot].subflow.advertised_window(segment);
-            self.send.widen(1, window);
+            self.send.widen(self.send.queue.una(), window);
         }
     }
 
     /// RFC 8684 §3.1: the initiator's first data is mapped from IDSN + 1 at subflow sequence 1, if
-    /// its sender knows the keys.
+    /// its sender knows the keys. Data of the SYN comes before that.
     fn handle_first_mapping(&mut self, slot: Slot, capable: MpCapable) {
         if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
             && let Some(Keys { local, remote }) = self.session.keys()
@@ -224,9 +227,26 @@ impl Connection {
             && self.is_as_agreed(slot, checksum)
         {
             let len = u64::from(data_len);
-            let mapping = Received { subflow: 1, data: 1, len, data_fin: false, checksum };
+            let first = self.session.first_mapped();
+            let mapping = Received { subflow: first, data: first, len, data_fin: false, checksum };
             self.add_mapping(slot, mapping);
         }
+    }
+
+    /// Returns `true` if the signal shows that the peer has this host's key. After data in the SYN, the
+    /// peer's own data may come before that. It has no DATA_ACK, and waits for one. RFC 8684 appendix
+    /// B.
+    #[inline]
+    fn is_confirmed_by(&mut self, slot: Slot, dss: &Dss) -> bool {
+        let subflow = &mut self.subflows[slot].subflow;
+        if self.session.has_data_in_syn() && !subflow.is_confirmed() {
+            if dss.data_ack.is_none() {
+                return false;
+            }
+            subflow.demand_ack();
+        }
+        subflow.confirm();
+        true
     }
 
     /// Handle a reset that passed validation.

@@ -52,7 +52,8 @@ impl Connection {
     pub(super) fn handle_optionless(&mut self, slot: Slot, ack: u64) {
         let ctx = &mut self.subflows[slot];
         // A FIN occupies a sequence number but is not data.
-        let acknowledges_data = ack > 1 && ctx.subflow.has_sent_data();
+        let first = if self.session.is_initiator() { self.session.first_mapped() } else { 1 };
+        let acknowledges_data = ack > first && ctx.subflow.has_sent_data();
         let optionless = !ctx.signs.has_dss() && self.session.is_open();
         if optionless && ctx.has_optionless_data() {
             // RFC 8684 §3.7: options pass on SYNs, but not on data.

@@ -4,7 +4,7 @@ use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{Instant, PooledSegment, Segment};
 
 use super::session::Nonces;
-use super::{Connection, Place};
+use super::{Connection, Place, Reception};
 use crate::flood::{MOST_HALF_OPEN_JOINS, Numbers, remember_in_timestamp};
 use crate::keys;
 use crate::subflow::{Purpose, Subflow, SubflowEnd};
@@ -154,7 +154,7 @@ impl Connection {
         syn: &Segment,
         numbers: Numbers,
     ) -> Option<PooledSegment> {
-        self.accept(now, syn);
+        self.accept(now, syn, Reception::Usual);
         let level = self.data_level();
         let subflow = &mut self.subflows[Slot(0)].subflow;
         subflow.use_numbers(numbers);
@@ -165,7 +165,7 @@ impl Connection {
 
     /// Open the connection whose SYN was answered without state.
     pub(crate) fn accept_answered(&mut self, now: Instant, syn: &Segment, numbers: Numbers) {
-        self.accept(now, syn);
+        self.accept(now, syn, Reception::Usual);
         self.resume(now, Slot(0), numbers);
     }
 

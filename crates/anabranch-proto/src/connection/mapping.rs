@@ -84,6 +84,12 @@ impl Default for MappingTable {
 }
 
 impl MappingTable {
+    /// The bytes below the subflow offset `first` have no mapping, and were delivered: they came in
+    /// the SYN. RFC 8684 appendix B.
+    pub(crate) fn begin_at(&mut self, first: u64) {
+        (self.head, self.reach) = (first, first);
+    }
+
     /// Bytes `subflow..subflow + len` of the subflow are data from `data` on. Returns false if this
     /// contradicts an earlier mapping, which remains valid. RFC 8684 §3.3.1: a mapping must not
     /// change after its declaration.

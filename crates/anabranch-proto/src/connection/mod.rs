@@ -42,7 +42,7 @@ mod transmit;
 
 pub use arrived::Arrived;
 pub use contents::Contents;
-pub(crate) use handshake::because;
+pub(crate) use handshake::{Reception, because};
 pub(crate) use join::{Answered, JoinAnswer};
 pub(crate) use outbox::Registration;
 pub(crate) use path_driver::Opening;
@@ -207,11 +207,6 @@ impl Connection {
 
     pub(crate) fn poll_registration(&mut self) -> Option<Registration> {
         self.outbox.poll_registration()
-    }
-
-    /// Returns `true` if the handshake of the first subflow is in progress.
-    pub(crate) fn is_opening(&self) -> bool {
-        self.session.is_opening()
     }
 
     /// Returns `true` if nothing is left to do, so that the endpoint may forget the connection.

@@ -80,6 +80,9 @@ pub(super) struct Session {
     closed_here: Option<SocketAddress>,
     /// Address and port at which the peer accepts none.
     closed_there: Option<SocketAddress>,
+    /// Bytes of the initiator's stream that the SYN carried. They have no data sequence numbers. RFC
+    /// 8684 appendix B.
+    in_syn: u16,
 }
 
 impl Session {
@@ -98,6 +101,7 @@ impl Session {
             allows_joins_at_first: config.allow_join_initial_addr_port,
             closed_here: None,
             closed_there: None,
+            in_syn: 0,
         }
     }
 
@@ -194,6 +198,27 @@ impl Session {
         }
     }
 
+    /// The SYN carried the first `bytes` of the stream. RFC 8684 appendix B: the first byte that
+    /// follows them is mapped to the second data sequence number, as without them.
+    pub(super) fn had_data_in_syn(&mut self, bytes: u16) {
+        self.in_syn = bytes;
+        if self.is_initiator() {
+            self.idsn = keys::initial_data_seq(self.key) + u64::from(bytes).wrapping_neg();
+        }
+    }
+
+    /// Offset of the initiator's first byte that has a data sequence number.
+    #[inline]
+    pub(super) fn first_mapped(&self) -> u64 {
+        1 + u64::from(self.in_syn)
+    }
+
+    /// Returns `true` if the SYN carried data.
+    #[inline]
+    pub(super) fn has_data_in_syn(&self) -> bool {
+        self.in_syn > 0
+    }
+
     /// Returns `true` if mappings have checksums.
     #[inline]
     pub(super) fn checksums(&self) -> bool {
@@ -246,7 +271,9 @@ impl Session {
         here: SocketAddress,
         there: SocketAddress,
     ) {
-        self.mode = Mode::Mptcp(Peer { key: remote, idsn: keys::initial_data_seq(remote) });
+        let in_syn = if self.is_listener() { u64::from(self.in_syn) } else { 0 };
+        let idsn = keys::initial_data_seq(remote) + in_syn.wrapping_neg();
+        self.mode = Mode::Mptcp(Peer { key: remote, idsn });
         self.closed_here = (!self.allows_joins_at_first).then_some(here);
         self.closed_there = flags.deny_join_to_source.then_some(there);
     }

@@ -145,6 +145,7 @@ impl Connection {
             data_ack,
             data_fin: None,
             keys: self.keys_to_repeat(),
+            precedes_keys: self.session.is_negotiating() && self.session.is_open(),
             checksums: self.session.checksums(),
             wide: self.send.is_wide(),
             writer_waits: self.session.is_tcp() && self.send.writer_waits(),
@@ -326,7 +327,9 @@ impl Connection {
 
     /// RFC 8684 §3.1: the initiator's first data repeats the keys.
     fn is_first_data_with_keys(&self) -> bool {
-        self.session.is_mptcp() && self.send.queue.nxt() == 1 && self.keys_to_repeat().is_some()
+        self.session.is_mptcp()
+            && self.send.queue.nxt() == self.session.first_mapped()
+            && self.keys_to_repeat().is_some()
     }
 
     /// RFC 9293 §3.7.4: a short segment waits.
@@ -361,7 +364,7 @@ impl Connection {
             self.data_fin.went_with_data();
         }
         let data_seq = self.session.data_seq(start);
-        let meta = (self.session.is_mptcp()).then_some(MappingMeta {
+        let meta = (!self.session.is_tcp()).then_some(MappingMeta {
             data_fin,
             with_keys,
             ..MappingMeta::new(data_seq)

@@ -1,6 +1,7 @@
 //! A host: its connections, listeners and addresses.
 
 mod demultiplexer;
+mod fast_open;
 mod unknown;
 
 use core::fmt;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use anabranch_wire::{Instant, PacketTooBig, Payload, Piece, PooledSegment, SocketAddress};
+use anabranch_wire::{Flags, Instant, PacketTooBig, Payload, Piece, PooledSegment, SocketAddress};
 
 use crate::activity::Reason;
 use crate::config::{ConnectionConfig, Protocol};
@@ -24,6 +25,7 @@ use crate::event::Event;
 use crate::flood::WaitingJoins;
 use crate::keys::{self, Secrets};
 use crate::path_manager::LocalAddress;
+use crate::subflow::FastOpen;
 use crate::trace::TraceEvent;
 
 use demultiplexer::{Demultiplexer, SubflowIndex};
@@ -61,6 +63,7 @@ pub struct Endpoint {
     /// Time until which third ACKs may arrive for SYNs that were answered without state.
     cookies_until: Instant,
     waiting_joins: WaitingJoins,
+    fast_open: fast_open::Known,
     events: VecDeque<(ConnectionId, Event)>,
     /// The connection whose event was polled last.
     told: Option<u32>,
@@ -115,6 +118,7 @@ impl Endpoint {
             half_open: 0,
             cookies_until: Instant::ZERO,
             waiting_joins: WaitingJoins::default(),
+            fast_open: fast_open::Known::default(),
             events: VecDeque::new(),
             told: None,
             counters: Counters::default(),
@@ -165,6 +169,11 @@ impl Endpoint {
         }
     }
 
+    /// The host's addresses, whether their interfaces are up or not.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
     /// Open a connection from address `local`, with a random port, to `remote`.
     ///
     /// # Errors
@@ -177,6 +186,41 @@ impl Endpoint {
         remote: SocketAddress,
         config: ConnectionConfig,
     ) -> Result<ConnectionId, ConnectError> {
+        self.open(now, local, remote, config, None)
+    }
+
+    /// Open a connection as [`connect`](Endpoint::connect) does, with `data` as the first data of its
+    /// stream. The SYN carries the first bytes of it if the host has a cookie of the peer, and asks for
+    /// a cookie otherwise. If the peer does not take data in SYNs, or the path drops such SYNs, the
+    /// data follows the handshake. RFC 7413.
+    ///
+    /// # Errors
+    /// As [`connect`](Endpoint::connect).
+    pub fn connect_with_data(
+        &mut self,
+        now: Instant,
+        local: IpAddr,
+        remote: SocketAddress,
+        config: ConnectionConfig,
+        data: impl Into<Bytes>,
+    ) -> Result<ConnectionId, ConnectError> {
+        let data = data.into();
+        let in_syn = data.slice(..data.len().min(fast_open::MOST_DATA));
+        let plan = self.fast_open.plan(now, local, remote.address, in_syn.into());
+        let id = self.open(now, local, remote, config, plan)?;
+        let connection = self.connection_mut(id).expect("just opened");
+        connection.send(Piece::Shared(data)).expect("it is new, and not closed");
+        Ok(id)
+    }
+
+    fn open(
+        &mut self,
+        now: Instant,
+        local: IpAddr,
+        remote: SocketAddress,
+        config: ConnectionConfig,
+        fast_open: Option<FastOpen>,
+    ) -> Result<ConnectionId, ConnectError> {
         if !self.addresses.contains(&local) {
             return Err(ConnectError::UnknownLocalAddress);
         }
@@ -188,7 +232,7 @@ impl Endpoint {
         self.counters.mp_capable_syn_tx += u64::from(config.protocol == Protocol::Mptcp);
         let index = self.add(Arc::new(config), Role::Initiator, local);
         let connection = self.slots[index as usize].connection.as_mut().expect("just added");
-        connection.connect(now, SocketAddress::new(local, port), remote);
+        connection.connect(now, SocketAddress::new(local, port), remote, fast_open);
         self.touched(index);
         Ok(self.id(index))
     }
@@ -218,6 +262,12 @@ impl Endpoint {
                     return;
                 }
                 connection.handle_segment(now, slot, &mut segment, &mut self.replies);
+                if segment.header.flags.contains(Flags::SYN)
+                    && let Some(lesson) = connection.fast_open_lesson(slot, &segment)
+                {
+                    let (local, remote) = (segment.destination.address, segment.source.address);
+                    self.fast_open.learn(now, local, remote, lesson);
+                }
                 self.touched(index);
             }
             None => self.handle_unknown(now, &segment),
@@ -493,7 +543,7 @@ impl Endpoint {
     /// Take what a connection has to tell the application and this endpoint.
     fn take_output(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        if slot.half_open && !slot.connection.as_ref().is_some_and(|c| c.is_opening()) {
+        if slot.half_open && !slot.connection.as_ref().is_some_and(|c| c.is_half_open()) {
             slot.half_open = false;
             self.half_open -= 1;
         }

@@ -7,9 +7,9 @@ use anabranch_wire::{
     Duration, Flags, Instant, Payload, PooledSegment, Segment, SeqNumber, TcpHeader, TcpOptions,
 };
 
-use super::{Endpoint, Identity};
+use super::{Endpoint, Identity, fast_open};
 use crate::config::ConnectionConfig;
-use crate::connection::{Answered, JoinAnswer, Role, because};
+use crate::connection::{Answered, JoinAnswer, Reception, Role, because};
 use crate::flood::{COOKIE_SECONDS, Cookies, MOST_HALF_OPEN, Numbers};
 use crate::keys;
 use crate::view::Slot;
@@ -48,9 +48,13 @@ impl Endpoint {
     fn handle_syn(&mut self, now: Instant, syn: &Segment, config: Arc<ConnectionConfig>) {
         let local = syn.destination.address;
         if self.half_open < MOST_HALF_OPEN {
+            let reception = match config.tcp.fast_open {
+                true => fast_open::receive(&self.secrets, syn, self.half_open),
+                false => Reception::Usual,
+            };
             let index = self.add(config, Role::Listener, local);
             let slot = &mut self.slots[index as usize];
-            slot.connection.as_mut().expect("just added").accept(now, syn);
+            slot.connection.as_mut().expect("just added").accept(now, syn, reception);
             slot.half_open = true;
             self.half_open += 1;
             return self.touched(index);

@@ -2,7 +2,25 @@
 //! confirmed it.
 
 use anabranch_wire::mptcp::Control;
-use anabranch_wire::{Duration, Flags, Instant, Segment};
+use anabranch_wire::{Duration, FastOpenCookie, Flags, Instant, Payload, Segment};
+
+/// What TCP Fast Open adds to this end's handshake. RFC 7413.
+#[derive(Debug)]
+pub(crate) struct FastOpen {
+    /// On the first SYN, or on each SYN/ACK.
+    pub(crate) cookie: FastOpenCookie,
+    /// Data of the first SYN.
+    pub(crate) data: Payload,
+}
+
+/// What a client has learned about the use of TCP Fast Open between two addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FastOpenLesson {
+    /// SYNs with this cookie may carry data.
+    Cookie(FastOpenCookie),
+    /// A SYN with the option, or with data, got no answer, and one without got one.
+    Refused,
+}
 
 /// State of the handshake.
 #[derive(Debug)]
@@ -21,6 +39,10 @@ pub(super) struct Handshake {
     options: Option<Box<Control>>,
     /// The peer's SYN, if it carried payload or a FIN that has not been processed.
     syn_payload: Option<Box<Segment>>,
+    fast_open: Option<Box<FastOpen>>,
+    /// The data of the peer's SYN was taken, so this end may answer it before the handshake is
+    /// complete. RFC 7413 §4.2.2.
+    took_data: bool,
 }
 
 impl Handshake {
@@ -33,6 +55,8 @@ impl Handshake {
             syn_sent_at: Instant::FAR_FUTURE,
             options: None,
             syn_payload: None,
+            fast_open: None,
+            took_data: false,
         }
     }
 
@@ -82,6 +106,46 @@ impl Handshake {
     /// The peer has answered, or the subflow has ended.
     pub(super) fn end_syns(&mut self) {
         self.syn_due = false;
+    }
+
+    /// Add this to the handshake.
+    pub(super) fn set_fast_open(&mut self, fast_open: FastOpen) {
+        self.fast_open = Some(Box::new(fast_open));
+    }
+
+    /// What TCP Fast Open adds to the SYN or SYN/ACK that is sent now. RFC 7413 §4.1.3.1: a SYN is
+    /// retransmitted without it, because the path may drop SYNs with data or with the option.
+    pub(super) fn fast_open(&self) -> Option<&FastOpen> {
+        self.fast_open.as_deref().filter(|_| !self.active || self.syns_sent == 1)
+    }
+
+    /// Bytes of data that SYNs of this end have carried.
+    pub(super) fn data_in_syn(&self) -> u64 {
+        let sent = self.fast_open.as_ref().filter(|_| self.active && self.syns_sent > 0);
+        sent.map_or(0, |fast_open| fast_open.data.len() as u64)
+    }
+
+    /// The SYN/ACK has this cookie, and acknowledges `taken` bytes of the SYN's data.
+    pub(super) fn learn(
+        &self,
+        cookie: Option<&FastOpenCookie>,
+        taken: u64,
+    ) -> Option<FastOpenLesson> {
+        self.fast_open.as_ref().filter(|_| self.active)?;
+        match cookie.filter(|cookie| !cookie.is_request()) {
+            Some(cookie) => Some(FastOpenLesson::Cookie(*cookie)),
+            None => (self.syns_sent > 1 && taken == 0).then_some(FastOpenLesson::Refused),
+        }
+    }
+
+    /// The data of the peer's SYN was taken.
+    pub(super) fn take_data(&mut self) {
+        self.took_data = true;
+    }
+
+    /// Returns `true` if data may be sent before the handshake is complete.
+    pub(super) fn took_data(&self) -> bool {
+        self.took_data
     }
 
     /// Returns `true` if it is a retransmission.

@@ -68,8 +68,17 @@ impl Subflow {
             && !self.acknowledges_syn(segment)
     }
 
+    /// Returns `true` if the segment acknowledges the SYN, and not more than was sent.
     fn acknowledges_syn(&self, segment: &Segment) -> bool {
-        segment.header.ack == self.iss + 1
+        self.acknowledged_beyond_syn(segment).is_some()
+    }
+
+    /// Bytes beyond the SYN that the segment acknowledges: those of the SYN's own data, or those that
+    /// followed the SYN/ACK. RFC 7413 §4.2.2.
+    fn acknowledged_beyond_syn(&self, segment: &Segment) -> Option<u64> {
+        let sent = self.handshake.data_in_syn().max(self.nxt.saturating_sub(1));
+        let beyond = segment.header.ack.distance_from(self.iss + 1);
+        u64::try_from(beyond).ok().filter(|beyond| *beyond <= sent)
     }
 
     /// RFC 9293 §3.10.7.3.
@@ -80,7 +89,8 @@ impl Subflow {
         arrived: &RxContext<'_>,
     ) -> RxOutcome {
         let flags = segment.header.flags;
-        if flags.contains(Flags::ACK) && !self.acknowledges_syn(segment) {
+        let taken = self.acknowledged_beyond_syn(segment);
+        if flags.contains(Flags::ACK) && taken.is_none() {
             return RxOutcome::default();
         }
         if flags.contains(Flags::RST) {
@@ -101,19 +111,15 @@ impl Subflow {
             return RxOutcome::default();
         }
         self.judge_handshake(now, &segment.options, arrived.views);
-        let window = u64::from(segment.header.window);
-        self.send_window.update(Advertised {
-            seq: 0,
-            ack: 1,
-            acknowledges: true,
-            window,
-            shared: false,
-        });
+        let taken = taken.unwrap_or(0);
+        self.take_window_of_syn(segment, 1 + taken);
         self.establish(now);
+        (self.una, self.nxt) = (1 + taken, 1 + taken);
+        self.totals.bytes_sent += taken;
         self.handshake.keep_payload(segment);
         self.receive_text_of_syn(now, arrived.window);
         self.receiver.demand_ack();
-        RxOutcome { acceptable: true, established: true, ack: 1 }
+        RxOutcome { acceptable: true, established: true, ack: 1 + taken }
     }
 
     /// Take the peer's parameters from a SYN. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
@@ -141,6 +147,18 @@ impl Subflow {
         }
     }
 
+    /// Take the window of a SYN, which begins at the offset `from`.
+    fn take_window_of_syn(&mut self, segment: &Segment, from: u64) {
+        let window = u64::from(segment.header.window);
+        self.send_window.update(Advertised {
+            seq: 0,
+            ack: from,
+            acknowledges: true,
+            window,
+            shared: false,
+        });
+    }
+
     fn establish(&mut self, now: Instant) {
         self.state = State::Established;
         self.una = 1;
@@ -149,7 +167,7 @@ impl Subflow {
         self.rtt.reset_backoff();
         self.liveness.on_progress();
         self.update_pacing();
-        if self.awaits_confirmation() {
+        if self.awaits_confirmation() || !self.board.is_empty() {
             self.arm_retransmission(now);
         }
     }
@@ -170,7 +188,10 @@ impl Subflow {
             flags = Flags(flags.0 & !Flags::SYN.0);
             (distance, text_at) = (0, segment.header.seq + 1);
             self.receiver.demand_ack();
-        } else if self.state == State::SynReceived && flags.contains(Flags::SYN) && distance == -1 {
+        } else if self.state == State::SynReceived
+            && flags.contains(Flags::SYN)
+            && distance == -(self.receiver.nxt() as i64)
+        {
             // The SYN again: so the SYN/ACK was lost, or crossed it.
             self.ecn.on_syn(flags);
             if !self.is_old_duplicate(now, &segment.options) {
@@ -208,7 +229,7 @@ impl Subflow {
             return RxOutcome::default();
         }
         let ack = self.una as i64 + i64::from(segment.header.ack.distance_from(self.snd_una()));
-        if self.state == State::SynReceived && ack != self.nxt as i64 {
+        if self.state == State::SynReceived && !(1..=self.nxt as i64).contains(&ack) {
             // RFC 9293 §3.10.7.4: only an acknowledgement of the SYN/ACK opens the connection; the
             // endpoint has answered others.
             return RxOutcome::default();
@@ -422,6 +443,13 @@ impl Subflow {
         if self.totals.expiries > self.config.platform.lost_syns_forgiven {
             self.notify(&CongestionEvent::SynLost, views);
         }
+    }
+
+    /// Take the data of the SYN now, before the handshake is complete. RFC 7413 §4.2.2.
+    pub(crate) fn take_data_of_syn(&mut self, now: Instant, syn: &Segment, window: u64) {
+        self.take_window_of_syn(syn, 1);
+        self.handshake.take_data();
+        self.receive(now, 0, &mut syn.clone(), window);
     }
 
     /// RFC 9293 §3.10.7.3: data of the SYN is accepted when the subflow is established.

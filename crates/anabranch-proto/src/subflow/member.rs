@@ -1,9 +1,11 @@
 //! A subflow as a member of its connection: what the data level tells it about Multipath TCP, which
 //! TCP does not know. RFC 8684.
 
+use anabranch_wire::Segment;
 use anabranch_wire::mptcp::{Control, Mapping};
 
 use super::Subflow;
+use super::handshake::{FastOpen, FastOpenLesson};
 use super::signals::Signals;
 use crate::view::Bottleneck;
 
@@ -30,6 +32,16 @@ impl Subflow {
     #[inline]
     pub(super) fn awaits_confirmation(&self) -> bool {
         self.identity.is_join() && !self.handshake.is_confirmed()
+    }
+
+    /// Add TCP Fast Open to the handshake.
+    pub(crate) fn set_fast_open(&mut self, fast_open: FastOpen) {
+        self.handshake.set_fast_open(fast_open);
+    }
+
+    /// What a SYN/ACK teaches about TCP Fast Open.
+    pub(crate) fn fast_open_lesson(&self, syn_ack: &Segment) -> Option<FastOpenLesson> {
+        self.handshake.learn(syn_ack.options.fast_open.as_deref(), self.una.saturating_sub(1))
     }
 
     /// Carry these options on the segments of the handshake, from now on.

@@ -37,6 +37,7 @@ mod timer;
 mod train;
 
 pub(crate) use ending::SubflowEnd;
+pub(crate) use handshake::{FastOpen, FastOpenLesson};
 pub(crate) use identity::{Identity, Purpose};
 pub(crate) use input::RxContext;
 pub(crate) use output::{Carries, DataLevel};
@@ -345,6 +346,8 @@ impl Subflow {
     #[inline]
     fn usability(&self) -> Usability {
         match self.state {
+            // RFC 7413 §4.2.2: a server may send before the third ACK.
+            State::SynReceived if self.handshake.took_data() => Usability::Usable,
             State::SynSent | State::SynReceived => Usability::Opening,
             State::Established | State::CloseWait if self.ending.wants_fin() => Usability::Closed,
             State::Established | State::CloseWait => {

@@ -25,6 +25,8 @@ pub(crate) struct DataLevel {
     pub(crate) data_fin: Option<DataSeq>,
     /// MP_CAPABLE with both keys, while the peer may not have them.
     pub(crate) keys: Option<MpCapable>,
+    /// The peer's key is not known yet, so mappings have no DATA_ACK. RFC 8684 appendix B.
+    pub(crate) precedes_keys: bool,
     /// Mappings have checksums. RFC 8684 §3.3.1.
     pub(crate) checksums: bool,
     /// Data sequence numbers have 8 bytes. RFC 8684 §3.3.1.
@@ -117,7 +119,8 @@ impl Subflow {
     ) -> Option<PooledSegment> {
         let fin = self.ending.owes_fin() && self.is_established();
         let acknowledgement = self.has_signals_to_send() || self.receiver.ack_is_due();
-        let opening = matches!(self.state, State::SynSent | State::Closed);
+        let opening =
+            matches!(self.state, State::SynSent | State::Closed) || self.handshake.syn_is_due();
         if fin {
             return Some(self.send_fin(now, level));
         }
@@ -326,7 +329,7 @@ impl Subflow {
 
     fn send_syn(&mut self, now: Instant, level: &DataLevel) -> PooledSegment {
         self.totals.syn_retransmissions += u32::from(self.handshake.on_syn_sent(now));
-        self.nxt = 1;
+        self.nxt = self.nxt.max(1);
         let answer = self.state == State::SynReceived;
         let flags = if answer {
             Flags::SYN | Flags::ACK | self.ecn.answer(self.config.tcp.ecn)
@@ -348,6 +351,10 @@ impl Subflow {
         }
         if self.offers_multipath() {
             options.control = self.handshake.options().cloned().map(Box::new);
+        }
+        if let Some(fast_open) = self.handshake.fast_open() {
+            segment.options.fast_open = Some(Box::new(fast_open.cookie));
+            segment.payload = fast_open.data.clone();
         }
         self.arm_retransmission(now);
         self.sent();
@@ -451,7 +458,7 @@ impl Subflow {
     ) {
         segment.payload = payload.clone();
         // RFC 8684 §3.7: no other mapping follows the infinite mapping.
-        if let Some(meta) = meta.filter(|_| level.data_ack.is_some()) {
+        if let Some(meta) = meta.filter(|_| level.data_ack.is_some() || level.precedes_keys) {
             self.attach_mapping(segment, level, payload, meta, start);
         }
         self.add_sacks(&mut segment.options, payload.len());

@@ -15,6 +15,7 @@ mod dss;
 mod ecn;
 mod endpoint;
 mod fallback;
+mod fast_open;
 mod fastclose;
 mod faults;
 mod floods;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use super::interfaces::{Link, free_tables, link};
+use super::tun::Tun;
 use super::{MOST_MTU, PROTOCOL, Setup, Step, device, no_router};
 use crate::orders::Uplink;
 
@@ -25,6 +26,8 @@ pub(crate) struct ClientSetup {
     regular: usize,
     /// Number of the first uplink's routing table, and priority of its rule.
     first: u32,
+    /// The device that takes the packets of programs.
+    tun: Option<Tun>,
 }
 
 impl ClientSetup {
@@ -39,9 +42,21 @@ impl ClientSetup {
         regular: usize,
         relay: Option<Ipv4Addr>,
     ) -> io::Result<Self> {
-        let first = free_tables(interfaces.len() as u32)?;
+        let first = free_tables(interfaces.len() as u32 + Tun::NUMBERS)?;
         let (device, table) = (super::device_name(name), super::table_name(name));
-        Ok(ClientSetup { device, table, relay, interfaces, regular, first })
+        Ok(ClientSetup { device, table, relay, interfaces, regular, first, tun: None })
+    }
+
+    /// The same plan, with a device that takes the connections of programs.
+    pub(crate) fn with_tun(self) -> Self {
+        let name = self.device.trim_start_matches("ab-");
+        let tun = Tun::new(name, self.first + self.interfaces.len() as u32);
+        ClientSetup { tun: Some(tun), ..self }
+    }
+
+    /// Name of the device that takes the packets of programs.
+    pub(crate) fn tun(&self) -> Option<&str> {
+        self.tun.as_ref().map(Tun::device)
     }
 
     /// Name of the TUN device.
@@ -61,6 +76,7 @@ impl ClientSetup {
                 address: IpAddr::V4(address(index)),
                 mtu: found.as_ref().map_or(MOST_MTU, |link| link.mtu.min(MOST_MTU)),
                 backup: index >= self.regular,
+                budget: None,
                 usable: found.is_some(),
             };
             Ok((uplink, found))
@@ -74,6 +90,9 @@ impl ClientSetup {
     /// If `ip` is missing.
     pub(crate) fn plan(&self, owner: u32) -> io::Result<Setup> {
         let mut setup = Setup { up: device(&self.device, owner), down: Vec::new() };
+        let tun = self.tun.as_ref().map(|tun| tun.plan(owner)).unwrap_or_default();
+        // Programs keep their way until everything else is there.
+        setup.down.extend(tun.down);
         let uplinks = self.uplinks()?;
         let is_closed = |interface: &&String| !forwards(interface);
         let closed: Vec<_> = self.interfaces.iter().filter(is_closed).map(String::as_str).collect();
@@ -100,6 +119,7 @@ impl ClientSetup {
                 setup.down.push(Step::sysctl(forwarding(interface), "0"));
             }
         }
+        setup.up.extend(tun.up);
         setup.down.push(Step::nft(format!("delete table ip {}\n", self.table)));
         setup.down.push(Step::ip(format!("link del {}", self.device)));
         Ok(setup)
@@ -125,6 +145,10 @@ impl ClientSetup {
         let (table, device) = (&self.table, &self.device);
         let mut translate = String::new();
         let mut pass = String::new();
+        let mark = self
+            .tun
+            .as_ref()
+            .map_or_else(String::new, |tun| tun.chains(&self.device, &self.interfaces, self.relay));
         let relay = self.relay.map_or_else(String::new, |relay| format!("ip daddr {relay} "));
         for (index, interface) in self.interfaces.iter().enumerate() {
             let of_uplink = format!("ip saddr {} oifname \"{interface}\"", address(index));
@@ -145,6 +169,7 @@ impl ClientSetup {
              \x20   type filter hook forward priority filter; policy accept;\n\
              {pass}\
              \x20 }}\n\
+             {mark}\
              }}\n"
         )
     }
@@ -180,6 +205,7 @@ mod tests {
             interfaces: vec!["eth0".to_owned(), "wwan0".to_owned()],
             regular: 2,
             first: 7300,
+            tun: None,
         };
         let expected = "\
 table ip anabranch_home {

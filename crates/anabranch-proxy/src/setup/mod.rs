@@ -6,6 +6,7 @@ mod interfaces;
 mod record;
 mod relay;
 mod step;
+mod tun;
 
 pub(crate) use client::{ClientSetup, MOST_UPLINKS};
 pub(crate) use interfaces::{Link, default_interface, own_addresses, resolve_ipv4};

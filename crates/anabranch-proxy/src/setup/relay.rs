@@ -42,7 +42,14 @@ impl RelaySetup {
             mtu = link(interface, None)?.map_or(mtu, |link| mtu.min(link.mtu));
         }
         let interface = self.interfaces.join(",");
-        Ok(Uplink { interface, address: IpAddr::V4(ADDRESS), mtu, backup: false, usable: true })
+        Ok(Uplink {
+            interface,
+            address: IpAddr::V4(ADDRESS),
+            mtu,
+            backup: false,
+            budget: None,
+            usable: true,
+        })
     }
 
     /// All commands, for a device that the user `owner` may open.

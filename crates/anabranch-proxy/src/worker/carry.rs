@@ -23,10 +23,28 @@ pub(super) fn prepare(socket: &TcpStream) -> io::Result<()> {
     SockRef::from(socket).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE))
 }
 
+/// The end of a connection that is not the one over the uplinks.
+pub(super) trait Near: AsyncRead + AsyncWrite + Unpin {
+    /// Reset the connection when it is dropped.
+    fn reset(&mut self);
+}
+
+impl Near for TcpStream {
+    fn reset(&mut self) {
+        let _ = self.set_zero_linger();
+    }
+}
+
+impl Near for Stream {
+    fn reset(&mut self) {
+        self.abort();
+    }
+}
+
 /// Carry bytes both ways until both directions have ended. If a connection fails, reset the other
 /// one. `from_far` and `from_near` count the bytes.
 pub(super) async fn carry(
-    mut near: TcpStream,
+    mut near: impl Near,
     far: Stream,
     from_near: &AtomicU64,
     from_far: &AtomicU64,
@@ -35,7 +53,7 @@ pub(super) async fn carry(
     let done = copy_bidirectional_with_sizes(&mut near, &mut far, CHUNK, CHUNK).await;
     if done.is_err() {
         far.stream.abort();
-        let _ = near.set_zero_linger();
+        near.reset();
     }
     done.map(|_| ())
 }

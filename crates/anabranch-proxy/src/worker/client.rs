@@ -24,14 +24,14 @@ use crate::proof::Key;
 /// Longest time for a program's request (this project).
 const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Longest time until a connection to a destination is open (this project).
-const MOST_OPENING_TIME: Duration = Duration::from_secs(30);
+pub(super) const MOST_OPENING_TIME: Duration = Duration::from_secs(30);
 /// Pause before an attempt over the next uplink. RFC 8305 §5 recommends 250 ms.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// Pause after the system refuses to accept a connection, for example because files are short.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The relay and the key that it shares with this client.
-type RelayAndKey = Option<(SocketAddr, Key)>;
+pub(super) type RelayAndKey = Option<(SocketAddr, Key)>;
 
 /// Listen for programs. The result takes their connections.
 pub(super) async fn start(
@@ -116,7 +116,7 @@ async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, Problem> {
 }
 
 /// Open a connection to the first destination that can be reached. Returns its first data as well.
-async fn open(
+pub(super) async fn open(
     destinations: &[SocketAddr],
     relay: Option<&(SocketAddr, Key)>,
     shared: &Arc<Shared>,
@@ -127,7 +127,10 @@ async fn open(
             Some((relay, key)) => through(*destination, *relay, key, shared).await,
             // Uplinks use IPv4.
             None if destination.is_ipv6() => continue,
-            None => connect(*destination, shared).await.map(|stream| (stream, Vec::new())),
+            None => {
+                let opened = connect(*destination, shared, None).await;
+                opened.map(|(stream, _)| (stream, Vec::new()))
+            }
         };
         match opened {
             Ok(opened) => return Ok(opened),
@@ -140,8 +143,14 @@ async fn open(
 }
 
 /// Connect to `remote` over the first uplink that answers. The next one starts a little later, so a
-/// dead uplink costs little time.
-async fn connect(remote: SocketAddr, shared: &Arc<Shared>) -> Result<Stream, Problem> {
+/// dead uplink costs little time. The first attempt brings `data`, in its SYN if the peer allows
+/// that. Also returns whether the stream is that of this attempt: data in two SYNs would be two
+/// requests.
+async fn connect(
+    remote: SocketAddr,
+    shared: &Arc<Shared>,
+    mut data: Option<Vec<u8>>,
+) -> Result<(Stream, bool), Problem> {
     let is_usable = |index: &usize| shared.uplinks[*index].usable.load(Ordering::Relaxed);
     let mut waiting = (0..shared.uplinks.len()).filter(is_usable).collect::<Vec<_>>().into_iter();
     let mut attempts = JoinSet::new();
@@ -149,7 +158,13 @@ async fn connect(remote: SocketAddr, shared: &Arc<Shared>) -> Result<Stream, Pro
     loop {
         if let Some(index) = waiting.next() {
             let (host, config) = (shared.host.clone(), shared.config_from(index));
-            attempts.spawn(async move { host.connect_with(remote, config).await });
+            let data = data.take();
+            attempts.spawn(async move {
+                match data {
+                    Some(data) => (host.connect_with_data(remote, config, data).await, true),
+                    None => (host.connect_with(remote, config).await, false),
+                }
+            });
         }
         let next = async {
             match waiting.len() {
@@ -159,8 +174,8 @@ async fn connect(remote: SocketAddr, shared: &Arc<Shared>) -> Result<Stream, Pro
         };
         tokio::select! {
             ended = attempts.join_next() => match ended {
-                Some(Ok(Ok(stream))) => return Ok(stream),
-                Some(Ok(Err(error))) => problem = problem_of(&error),
+                Some(Ok((Ok(stream), brings_data))) => return Ok((stream, brings_data)),
+                Some(Ok((Err(error), _))) => problem = problem_of(&error),
                 Some(Err(_)) => {}
                 None if waiting.len() == 0 => return Err(problem),
                 None => {}
@@ -179,6 +194,14 @@ fn problem_of(error: &io::Error) -> Problem {
     }
 }
 
+/// A request for a connection to `destination`, with a new proof.
+fn request(destination: SocketAddr, key: &Key) -> Result<Vec<u8>, Problem> {
+    let mut tlvs = vec![Tlv::Connect(Connect { remote: destination, options: None })];
+    let nonce = random().map_err(|_| Problem::Other)?;
+    tlvs.push(key.prove(&tlvs, clock::milliseconds(), nonce));
+    Ok(Message { tlvs }.to_bytes())
+}
+
 /// Ask the relay for a connection to `destination`.
 async fn through(
     destination: SocketAddr,
@@ -186,17 +209,17 @@ async fn through(
     key: &Key,
     shared: &Arc<Shared>,
 ) -> Result<(Stream, Vec<u8>), Problem> {
-    let connecting = connect(relay, shared).await;
+    let connecting = connect(relay, shared, Some(request(destination, key)?)).await;
     // A relay that refuses connections is not there.
-    let mut stream = connecting.map_err(|problem| match problem {
+    let (mut stream, has_request) = connecting.map_err(|problem| match problem {
         Problem::Refused => Problem::NoNetwork,
         other => other,
     })?;
-    let mut tlvs = vec![Tlv::Connect(Connect { remote: destination, options: None })];
-    let nonce = random().map_err(|_| Problem::Other)?;
-    tlvs.push(key.prove(&tlvs, clock::milliseconds(), nonce));
-    let message = Message { tlvs }.to_bytes();
-    stream.write_all(&message).await.map_err(|error| problem_of(&error))?;
+    if !has_request {
+        // The first attempt may still reach the relay, where a proof counts once.
+        let again = request(destination, key)?;
+        stream.write_all(&again).await.map_err(|error| problem_of(&error))?;
+    }
     let mut client = Client::default();
     let mut buffer = vec![0; MOST_BYTES];
     loop {

@@ -1,4 +1,4 @@
-//! A device that counts the bytes of each uplink.
+//! A device that counts the bytes of each uplink, and captures its packets.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,6 +9,11 @@ use std::task::{Context, Poll, ready};
 use anabranch_host::Device;
 use anabranch_live::TunDevice;
 use anabranch_wire::Packet;
+use anabranch_wire::pcap::Direction;
+use tokio::sync::Notify;
+
+use super::capture::Capture;
+use crate::orders::Uplink;
 
 /// Bytes of an uplink, with IP headers. Segments that the kernel has joined count one header.
 #[derive(Debug)]
@@ -17,30 +22,60 @@ pub(super) struct Traffic {
     address: IpAddr,
     pub(super) sent: AtomicU64,
     pub(super) received: AtomicU64,
+    /// Bytes that the uplink may carry.
+    budget: Option<u64>,
+    /// Tells that the budget is used up.
+    pub(super) spent: Notify,
 }
 
 impl Traffic {
-    pub(super) fn of(address: IpAddr) -> Arc<Self> {
-        Arc::new(Traffic { address, sent: AtomicU64::new(0), received: AtomicU64::new(0) })
+    pub(super) fn of(uplink: &Uplink) -> Arc<Self> {
+        Arc::new(Traffic {
+            address: uplink.address,
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            budget: uplink.budget,
+            spent: Notify::new(),
+        })
+    }
+
+    /// Bytes left of the budget, if there is one.
+    pub(super) fn left(&self) -> Option<u64> {
+        let used = self.sent.load(Ordering::Relaxed) + self.received.load(Ordering::Relaxed);
+        self.budget.map(|budget| budget.saturating_sub(used))
+    }
+
+    fn count(&self, direction: Direction, bytes: usize) {
+        let before = self.left();
+        let counter = match direction {
+            Direction::Outbound => &self.sent,
+            Direction::Inbound => &self.received,
+        };
+        counter.fetch_add(bytes as u64, Ordering::Relaxed);
+        if before.is_some_and(|left| left > 0) && self.left() == Some(0) {
+            self.spent.notify_one();
+        }
     }
 }
 
 pub(super) struct CountedDevice {
     pub(super) device: TunDevice,
     pub(super) traffic: Vec<Arc<Traffic>>,
+    pub(super) capture: Capture,
 }
 
 impl CountedDevice {
-    fn of(&self, address: IpAddr) -> Option<&Traffic> {
-        self.traffic.iter().find(|traffic| traffic.address == address).map(|found| &**found)
+    fn observe(&mut self, address: IpAddr, direction: Direction, packet: &Packet) {
+        if let Some(traffic) = self.traffic.iter().find(|traffic| traffic.address == address) {
+            traffic.count(direction, packet.wire_len());
+            self.capture.write(address, direction, packet);
+        }
     }
 }
 
 impl Device for CountedDevice {
     fn send(&mut self, packet: Packet) -> io::Result<()> {
-        if let Some(traffic) = self.of(packet.source()) {
-            traffic.sent.fetch_add(packet.wire_len() as u64, Ordering::Relaxed);
-        }
+        self.observe(packet.source(), Direction::Outbound, &packet);
         self.device.send(packet)
     }
 
@@ -50,9 +85,7 @@ impl Device for CountedDevice {
 
     fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Packet>> {
         let packet = ready!(self.device.poll_receive(context))?;
-        if let Some(traffic) = self.of(packet.destination()) {
-            traffic.received.fetch_add(packet.wire_len() as u64, Ordering::Relaxed);
-        }
+        self.observe(packet.destination(), Direction::Inbound, &packet);
         Poll::Ready(Ok(packet))
     }
 }

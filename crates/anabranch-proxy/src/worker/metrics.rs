@@ -202,6 +202,9 @@ fn of_uplinks(out: &mut String, shared: &Shared) {
     gauge("uplink_usable", "Whether the uplink is up and has a route.", &|uplink, _| {
         Some(f64::from(u8::from(uplink.usable.load(Ordering::Relaxed))))
     });
+    gauge("uplink_budget_left_bytes", "Bytes that the uplink may still carry.", &|uplink, _| {
+        uplink.traffic.left().map(|left| left as f64)
+    });
     gauge("uplink_subflows", "Subflows on the uplink.", &|_, state| Some(state.subflows as f64));
     gauge("uplink_srtt_seconds", "Smallest smoothed round-trip time.", &|_, state| {
         state.srtt_ns.map(|ns| ns as f64 * 1e-9)

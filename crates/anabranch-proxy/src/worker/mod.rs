@@ -1,11 +1,13 @@
 //! The process that parses packets. It gives up all privileges before it reads the first one.
 
+mod capture;
 mod carry;
 mod client;
 mod counted_device;
 mod metrics;
 mod privileges;
 mod relay;
+mod tun;
 
 use std::io::{self, BufRead};
 use std::net::IpAddr;
@@ -21,10 +23,11 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, watch};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::orders::{Assignment, Order, Role, Uplink};
 use crate::policies::with_interfaces;
+use capture::Capture;
 use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
 
@@ -55,7 +58,7 @@ impl OpenUplink {
             interface: uplink.interface.clone(),
             address: uplink.address,
             backup: uplink.backup,
-            traffic: Traffic::of(uplink.address),
+            traffic: Traffic::of(uplink),
             usable: AtomicBool::new(true),
         }
     }
@@ -94,9 +97,13 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
     let mtus = uplinks.iter().map(|uplink| (uplink.address, uplink.mtu)).collect();
     let config = with_interfaces(config, mtus);
     let addresses = uplinks.iter().map(|uplink| uplink.address).collect();
+    let capture = match assignment.capture {
+        Some(order) => Capture::begin(order, uplinks)?,
+        None => Capture::none(),
+    };
     let uplinks: Vec<_> = uplinks.iter().map(OpenUplink::new).collect();
     let traffic = uplinks.iter().map(|uplink| Arc::clone(&uplink.traffic)).collect();
-    let host = Host::new(CountedDevice { device, traffic }, addresses, random()?, config);
+    let host = Host::new(CountedDevice { device, traffic, capture }, addresses, random()?, config);
     let shared = Arc::new(Shared {
         host,
         uplinks,
@@ -107,6 +114,10 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
     });
     for uplink in assignment.uplinks.iter().filter(|uplink| !uplink.usable) {
         shared.set_usable(uplink.address, false);
+    }
+    let has_budget = |index: &usize| shared.uplinks[*index].traffic.left().is_some();
+    for index in (0..shared.uplinks.len()).filter(has_budget) {
+        tokio::spawn(Arc::clone(&shared).watch_budget(index));
     }
     if let Some(address) = assignment.metrics {
         metrics::serve(address, Arc::clone(&shared)).await?;
@@ -125,9 +136,17 @@ async fn start(
 ) -> io::Result<std::pin::Pin<Box<dyn Future<Output = io::Result<()>> + Send>>> {
     let key = assignment.key.map(crate::proof::Key::from_bytes);
     match &assignment.role {
-        Role::Client { listen, relay } => {
+        Role::Client { listen, relay, tun } => {
             let relay = relay.zip(key);
-            Ok(Box::pin(client::start(*listen, relay, Arc::clone(shared)).await?))
+            let proxy = client::start(*listen, relay.clone(), Arc::clone(shared)).await?;
+            let Some(device) = tun else { return Ok(Box::pin(proxy)) };
+            let tun = tun::start(device, relay, Arc::clone(shared))?;
+            Ok(Box::pin(async {
+                tokio::select! {
+                    done = proxy => done,
+                    done = tun => done,
+                }
+            }))
         }
         Role::Relay { .. } => {
             let key = key.ok_or_else(|| io::Error::other("a relay needs a secret"))?;
@@ -174,10 +193,20 @@ impl Shared {
         let Some(uplink) = self.uplinks.iter().find(|uplink| uplink.address == address) else {
             return;
         };
+        // An uplink whose budget is used up stays out of use.
+        let usable = usable && uplink.traffic.left() != Some(0);
         uplink.usable.store(usable, Ordering::Relaxed);
         self.host.set_address_usable(address, usable);
         let state = if usable { "up" } else { "down" };
         info!(uplink = uplink.interface, state, "uplink");
+    }
+
+    /// Wait until the budget of the uplink at this index is used up, and then use it no longer.
+    async fn watch_budget(self: Arc<Self>, index: usize) {
+        let uplink = &self.uplinks[index];
+        uplink.traffic.spent.notified().await;
+        warn!(uplink = uplink.interface, "its budget is used up");
+        self.set_usable(uplink.address, false);
     }
 
     /// Options of a connection whose first subflow uses the uplink at this index.

@@ -9,6 +9,8 @@ use std::process::{Command, exit};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anabranch_trace::{Input, analyse};
+
 use crate::programs::Transfer;
 use crate::rooms::{Folder, Room, Running, output};
 
@@ -31,7 +33,7 @@ const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 11] = [
+const CASES: [(&str, Case, usize); 15] = [
     ("curl without changes", curl, 1),
     ("take-down and clean-up", take_down, 1),
     ("privileges", privileges, 1),
@@ -40,6 +42,10 @@ const CASES: [(&str, Case, usize); 11] = [
     ("300 connections", many, 1),
     ("the kernel's Multipath TCP without a relay", direct, 1),
     ("an uplink goes and comes back", coming_and_going, 1),
+    ("captures of both ends have all packets", captures, 1),
+    ("an uplink is used up to its budget", budget, 1),
+    ("all programs without a proxy", tun, 1),
+    ("a request in the SYN saves a round trip", request_in_syn, 3),
     ("a slow uplink costs no throughput", small_windows, 3),
     ("a backup carries nothing until it is needed", backup, 3),
     ("a dead uplink costs less than a second", dead_uplink, 3),
@@ -490,6 +496,135 @@ fn coming_and_going() -> Result {
     world.client.run("ip route add default dev c1 metric 100")?;
     client.wait_for("uplink=\"c1\" state=\"up\"")?;
     require((usable("c1")?, usable("c2")?) == (1.0, 1.0), "both are up")
+}
+
+/// The capture of each end has connections, subflows and data as they were, and no violation of RFC
+/// 8684, also where a SYN has carried data.
+fn captures() -> Result {
+    let world = World::new([WIFI, FAST])?;
+    let files = ["client.pcapng", "relay.pcapng"].map(|name| world.folder.file(name));
+    let options = files.each_ref().map(|file| format!("--pcap {} --snap 128", file.display()));
+    let mut relay = world.start_relay(&options[1])?;
+    let mut client = world.start_client(&format!("--uplink c1 --uplink c2 {}", options[0]))?;
+    for _ in 0..3 {
+        world.fetch(1_000_000, 1)?;
+    }
+    client.end("-TERM")?;
+    relay.end("-TERM")?;
+    for file in &files {
+        require(fs::metadata(file)?.permissions().mode() & 0o77 == 0, "others may read it")?;
+        let found = analyse(&[Input::file(file)], &mut |_, _| true)?;
+        let table = |name: &str| found.tables.iter().find(|table| table.name == name);
+        let rows = |name: &str| table(name).map_or(0, anabranch_trace::Table::rows);
+        let states = format!("{:?}", table("subflows"));
+        let [connections, subflows, violations] =
+            ["connections", "subflows", "violations"].map(rows);
+        require(violations == 0, format!("{:?}", table("violations")))?;
+        require(states.contains("closed") && !states.contains("reset"), states)?;
+        require(connections == 3 && subflows == 6, format!("{connections}, {subflows} subflows"))?;
+        if let Some(folder) = std::env::var_os("KEEP_CAPTURES") {
+            fs::copy(file, Path::new(&folder).join(file.file_name().expect("a name")))?;
+        }
+    }
+    Ok(())
+}
+
+/// An uplink with a budget carries about as many bytes, and then none, even if its interface comes
+/// back.
+fn budget() -> Result {
+    const BUDGET: f64 = 2e6;
+    // What is under way when the budget is used up arrives nevertheless.
+    const UNDER_WAY: f64 = 5e6;
+    let world = World::new([FAST, FAST])?;
+    let _relay = world.start_relay("")?;
+    let client =
+        world.start_client("--uplink c1 --uplink c2,budget=2MB --metrics 127.0.0.1:9124")?;
+    let used = || -> Result<f64> {
+        let of = |direction: &str| {
+            let name = format!("uplink_bytes_total{{uplink=\"c2\",direction=\"{direction}\"}}");
+            world.metric(&name)
+        };
+        Ok(of("sent")? + of("received")?)
+    };
+    world.fetch(30_000_000, 1)?;
+    client.wait_for("its budget is used up")?;
+    client.wait_for("uplink=\"c2\" state=\"down\"")?;
+    let before = used()?;
+    require((BUDGET..BUDGET + UNDER_WAY).contains(&before), format!("{before} bytes"))?;
+    require(world.metric("uplink_budget_left_bytes{uplink=\"c2\"}")? == 0.0, "nothing is left")?;
+    world.client.run("ip link set dev c2 down")?;
+    client.wait_for("uplink=\"c2\" state=\"down\"")?;
+    world.client.run("ip link set dev c2 up")?;
+    world.client.run("ip route add default dev c2 metric 200")?;
+    client.wait_for("uplink=\"c2\" state=\"down\"")?;
+    world.fetch(10_000_000, 1)?;
+    require(used()? - before < 2_000.0, format!("{before} bytes, and then {}", used()?))
+}
+
+/// With `--tun`, programs that know no proxy use both uplinks. Connections of others to this host, and
+/// to neighbours, keep their way. Nothing is left afterwards.
+fn tun() -> Result {
+    let world = World::new([FAST, FAST])?;
+    let before = world.state(&world.client)?;
+    let direct = |room: &Room, target: &str, bytes: &str| -> Result<String> {
+        let mut command = room.command(&this());
+        let text = output(command.args(["--fetch", &format!("direct:{target}"), bytes, "1"]))?;
+        Ok(text.trim().to_owned())
+    };
+    let destination = format!("{DESTINATION}:{DESTINATION_PORT}");
+    let serve = |room: &Room| Running::start(room.command(&this()).args(["--serve", "8080"]));
+    let (_here, _neighbour) = (serve(&world.client)?, serve(&world.relay)?);
+    let mut relay = world.start_relay("")?;
+    require(direct(&world.client, &destination, "1000")?.contains("failed"), "no way without it")?;
+    let options = "--uplink c1 --uplink c2 --tun --metrics 127.0.0.1:9124";
+    let mut client = world.start_client(options)?;
+    let transfer = direct(&world.client, &destination, "20000000")?;
+    require(transfer.starts_with("20000000 "), &*transfer)?;
+    for uplink in ["c1", "c2"] {
+        let bytes = world
+            .metric(&format!("uplink_bytes_total{{uplink=\"{uplink}\",direction=\"received\"}}"))?;
+        require(bytes > 1e6, format!("{uplink} received {bytes} bytes"))?;
+    }
+    let refused = direct(&world.client, &format!("{DESTINATION}:81"), "1000")?;
+    require(refused.contains("refused"), format!("a closed port: {refused}"))?;
+    let inbound = direct(&world.relay, "10.1.0.2:8080", "300000")?;
+    require(inbound.starts_with("300000 "), format!("to this host: {inbound}"))?;
+    let requests = world.metric("requests_total{outcome=\"opened\"}")?;
+    let neighbour = direct(&world.client, "10.1.0.1:8080", "300000")?;
+    require(neighbour.starts_with("300000 "), format!("to a neighbour: {neighbour}"))?;
+    let same = world.metric("requests_total{outcome=\"opened\"}")? == requests;
+    require(same, "the neighbour was reached through the relay")?;
+    client.end("-TERM")?;
+    unchanged(&before, &world.state(&world.client)?)?;
+    let mut client = world.start_client(options)?;
+    client.end("-KILL")?;
+    thread::sleep(Duration::from_millis(300));
+    let mut client = world.start_client("--uplink c1")?;
+    client.end("-TERM")?;
+    unchanged(&before, &world.state(&world.client)?)?;
+    relay.end("-TERM")?;
+    Ok(())
+}
+
+/// The relay gets the request with the SYN, and answers before the handshake is complete. The first
+/// connection over an uplink has to ask for a cookie.
+fn request_in_syn() -> Result {
+    const ROUND_TRIP: f64 = 0.1;
+    let world = World::new([["100Mbit/s", "50ms", "1000packets"], FAST])?;
+    let _relay = world.start_relay("")?;
+    let _client = world.start_client("--uplink c1")?;
+    let first = world.fetch(1000, 1)?[0].first_byte;
+    let mut later = Vec::new();
+    for _ in 0..5 {
+        later.push(world.fetch(1000, 1)?[0].first_byte);
+    }
+    later.sort_by(f64::total_cmp);
+    let median = later[2];
+    println!("    first byte after {:.0} ms, and then {:.0} ms", 1e3 * first, 1e3 * median);
+    // Handshake, request to the relay, request to the destination: 3 round trips, and then 2.
+    require(first >= 3.0 * ROUND_TRIP, format!("{first:.3} s for the first"))?;
+    let saved = first - median;
+    require(saved > 0.7 * ROUND_TRIP, format!("{first:.3} s, and then {median:.3} s"))
 }
 
 /// 8 Mbit/s and 20 ms, 2 Mbit/s and 150 ms: the second uplink must not cost throughput, also with

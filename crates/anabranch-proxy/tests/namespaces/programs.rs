@@ -97,11 +97,15 @@ pub(crate) fn fetch(arguments: &[String]) {
 fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
     let started = Instant::now();
     let mut stream = match target.strip_prefix("direct:") {
-        Some(target) => TcpStream::connect(target)?,
+        Some(target) => {
+            let target = target.parse().map_err(|_| ErrorKind::InvalidInput)?;
+            TcpStream::connect_timeout(&target, Duration::from_secs(3))?
+        }
         None => through_socks(target)?,
     };
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    writeln!(stream, "{bytes}")?;
+    // In one piece, so that no acknowledgement is waited for.
+    stream.write_all(format!("{bytes}\n").as_bytes())?;
     let (mut buffer, mut count) = (vec![0; pattern::MAX_SLICE], 0);
     let (mut first_byte, mut last, mut longest) = (None, started, 0.0_f64);
     loop {

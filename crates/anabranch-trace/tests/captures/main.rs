@@ -1,6 +1,7 @@
 //! Captures of runs, unchanged and damaged.
 
 mod damages;
+mod data_in_syn;
 mod encapsulations;
 mod formats;
 mod older;

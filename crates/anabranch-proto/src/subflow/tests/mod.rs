@@ -29,6 +29,7 @@ const PLAIN: DataLevel = DataLevel {
     data_ack: None,
     data_fin: None,
     keys: None,
+    precedes_keys: false,
     checksums: false,
     wide: false,
     writer_waits: false,

@@ -7,8 +7,8 @@ use anabranch_wire::mptcp::{
     MpJoin, MpPrio, MpTcprst, RemoveAddr, ResetReason, WideOrNarrow,
 };
 use anabranch_wire::{
-    DataSeq, Flags, MAX_OPTION_BYTES, Payload, Piece, SackBlock, SackBlocks, Segment, SeqNumber,
-    SocketAddress, TcpHeader, TcpOptions, Timestamps,
+    DataSeq, FastOpenCookie, Flags, MAX_OPTION_BYTES, Payload, Piece, SackBlock, SackBlocks,
+    Segment, SeqNumber, SocketAddress, TcpHeader, TcpOptions, Timestamps,
 };
 use proptest::collection::vec;
 use proptest::option::{of, weighted};
@@ -39,9 +39,14 @@ pub(crate) fn options() -> impl Strategy<Value = TcpOptions> {
         weighted(0.6, (any::<u32>(), any::<u32>())),
         prop_oneof![2 => Just(Vec::new()), 1 => vec((any::<u32>(), any::<u32>()), 1..=4)],
     );
-    let mptcp = (weighted(0.5, dss()), weighted(0.5, control()), weighted(0.2, unknown()));
-    (tcp, mptcp, 0..7usize, any::<bool>()).prop_map(|(tcp, mptcp, victim, word_aligned)| {
-        let (dss, control, unknown) = mptcp;
+    let mptcp = (
+        weighted(0.5, dss()),
+        weighted(0.5, control()),
+        weighted(0.2, unknown()),
+        weighted(0.2, fast_open()),
+    );
+    (tcp, mptcp, 0..8usize, any::<bool>()).prop_map(|(tcp, mptcp, victim, word_aligned)| {
+        let (dss, control, unknown, fast_open) = mptcp;
         let (mss, window_scale, sack_permitted, timestamps, blocks) = tcp;
         let mut sack = SackBlocks::default();
         for (start, end) in blocks {
@@ -55,6 +60,7 @@ pub(crate) fn options() -> impl Strategy<Value = TcpOptions> {
             sack,
             dss,
             control: control.filter(|control| *control != Control::default()).map(Box::new),
+            fast_open: fast_open.map(Box::new),
             unknown: unknown.map(Into::into),
             word_aligned,
         };
@@ -67,9 +73,10 @@ pub(crate) fn options() -> impl Strategy<Value = TcpOptions> {
 
 /// Drop options one by one, starting with a random one, until the remaining options fit.
 fn cut_to_fit(mut options: TcpOptions, victim: usize) -> TcpOptions {
-    let cuts: [fn(&mut TcpOptions); 7] = [
+    let cuts: [fn(&mut TcpOptions); 8] = [
         |options| options.sack = SackBlocks::default(),
         |options| options.control = None,
+        |options| options.fast_open = None,
         |options| options.unknown = None,
         |options| options.dss = None,
         |options| options.timestamps = None,
@@ -82,6 +89,13 @@ fn cut_to_fit(mut options: TcpOptions, victim: usize) -> TcpOptions {
         }
     }
     options
+}
+
+fn fast_open() -> impl Strategy<Value = FastOpenCookie> {
+    let lengths = prop_oneof![Just(0), Just(4), Just(6), Just(8), Just(16)];
+    lengths
+        .prop_flat_map(|len| vec(any::<u8>(), len))
+        .prop_map(|bytes| FastOpenCookie::new(&bytes).expect("a right length"))
 }
 
 fn endpoints() -> impl Strategy<Value = (SocketAddress, SocketAddress)> {
