@@ -385,8 +385,8 @@ class LinuxView:
         The values are those of each subflow's last acknowledgement.
         """
     @property
-    def unacknowledged(self) -> list[int]:
-        """Bytes sent on each subflow that the peer has not acknowledged cumulatively, by slot.
+    def sent_memory(self) -> list[int]:
+        """Memory of the data sent on each subflow and not acknowledged cumulatively, by slot.
 
         Lost data and data beyond a hole count.
         """

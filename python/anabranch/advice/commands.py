@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.advice.failover import STALE_LOSS_CNT
 from anabranch.scenarios import quantities
 
 _LARGEST_BY_DEFAULT = 212_992
@@ -52,6 +53,9 @@ def _host(connection: Mapping[str, Any], *, sends: bool, receives: bool) -> Iter
     if connection["protocol"] == "mptcp":
         yield "sysctl -w net.mptcp.enabled=1"
         yield "sysctl -w net.mptcp.scheduler=default"
+        periods = connection["host"].get("stale_loss_cnt", STALE_LOSS_CNT)
+        if periods != STALE_LOSS_CNT:
+            yield f"sysctl -w net.mptcp.stale_loss_cnt={periods}"
     if sends:
         control = _CONTROLS[connection["congestion_control"]]
         yield f"sysctl -w net.ipv4.tcp_congestion_control={control}"

@@ -21,6 +21,10 @@ from anabranch.results.folder import write_whole
 from anabranch.words import listed
 
 
+_DEFAULTS = {"stale_loss_cnt": "4", "tcp_retries2": "15", "keepalives": "off"}
+"""Defaults of Linux 6.18 by setting."""
+
+
 def finding(advice: Advice) -> str:
     """The advice for a stack in one sentence, with goodput and delay before and after."""
     best = advice.best
@@ -61,6 +65,25 @@ def table(advice: Advice) -> Table:
         for name, each in shown
     ]
     return Table(headings, tuple(rows))
+
+
+def stalls(advice: Advice) -> Table:
+    """The predicted pause with each setting for failover; without rows if none was asked for."""
+    headings = ("setting", GOALS["failover"].words, "default")
+    rows = [
+        (each.setting.words, _text(each.pause), _DEFAULTS.get(each.setting.words.split()[0], ""))
+        for each in advice.stalls
+    ]
+    return Table(headings, tuple(rows))
+
+
+def setting_commands(advice: Advice) -> list[Commands]:
+    """The commands for each setting of the table of pauses."""
+    return [
+        Commands(each.setting.words, each.setting.commands)
+        for each in advice.stalls
+        if each.setting.commands
+    ]
 
 
 def _text(value: Estimate | None) -> str:
@@ -119,6 +142,15 @@ def as_json(
     shown, notes = linux_commands(linux)
     by_stack[LINUX]["commands"] = {each.place: list(each.lines) for each in shown}
     by_stack[LINUX]["notes"] = notes
+    if linux.stalls:
+        by_stack[LINUX]["failover"] = [
+            {
+                "setting": each.setting.words,
+                "commands": list(each.setting.commands),
+                "pause_s": _estimate_json(each.pause),
+            }
+            for each in linux.stalls
+        ]
     return {
         "scenario": scenario["name"],
         "for": dict(aims),

@@ -8,15 +8,17 @@ search.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from anabranch import _core
+from anabranch.advice import failover
 from anabranch.advice import goals as aims
 from anabranch.advice import space as spaces
 from anabranch.advice import subject
+from anabranch.advice.failover import Stall
 from anabranch.advice.goals import GOALS, Goals, Numbers
 from anabranch.advice.space import Space
 from anabranch.errors import InputError
@@ -68,12 +70,18 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer for one stack, `LINUX` or `ENGINE`."""
+    """The answer for one stack, `LINUX` or `ENGINE`.
+
+    Attributes:
+        stalls: Predicted pauses with settings of Linux, beginning with the advice itself. Empty
+            without failover among the goals.
+    """
 
     stack: str
     now: Predicted
     rule: Predicted
     best: Predicted
+    stalls: Sequence[Stall] = ()
 
     @property
     def helps(self) -> bool:
@@ -171,14 +179,34 @@ def advise(
             "settings; remove those that belong to its congestion control or path manager"
         )
     asked = {
-        LINUX: _asked(Question(linux, goals, rule, seeds), spaces.of_linux),
+        LINUX: _asked(Question(linux, goals, rule, seeds), _space_of_linux(goals)),
         ENGINE: _asked(Question(scenario, goals, rule, seeds), spaces.of_engine),
     }
     planned = sum(_planned(*each) for each in asked.values())
     with executors.opened(custom_policies=bool(scenario.policies)) as executor:
         searcher = _Searcher(executor, planned, on_progress)
         found = [_Search(searcher, stack, *each).advice() for stack, each in asked.items()]
+        if "failover" in goals:
+            stalls = _stalls(searcher, asked[LINUX][0], found[0].advised.scenario)
+            found[0] = replace(found[0], stalls=stalls)
     return found, rule
+
+
+def _space_of_linux(goals: Goals) -> Callable[[Mapping[str, Any], int], Space]:
+    return spaces.of_linux_for_failover if "failover" in goals else spaces.of_linux
+
+
+def _stalls(searcher: _Searcher, question: Question, scenario: _core.Scenario) -> list[Stall]:
+    """The predicted pauses of a scenario with the settings for failover."""
+    connection = changed_connections(scenario.settings)[0]
+    tried = [*failover.settings(connection)]
+    scenarios = [changed(scenario, each.keys) if each.keys else scenario for each in tried]
+    values = searcher.values(question, scenarios, question.seeds)
+    index = [*GOALS].index("failover")
+    return [
+        Stall(setting, None if each is None else median(each[:, index]))
+        for setting, each in zip(tried, values, strict=True)
+    ]
 
 
 def _asked(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch import _core
+from anabranch.advice.failover import STALE_LOSS_CNT
 from anabranch.scenarios import quantities
 from anabranch.words import listed
 
@@ -16,6 +17,8 @@ _HALVINGS = range(-4, 7)
 """Buffers from a quarter to eight times that of the rule, in steps of √2 (this project)."""
 _SMALLEST_BUFFER = 16 << 10
 _CONTROLS_OF_LINUX = ("cubic_linux", "new_reno")
+_PERIODS = (1, 2)
+"""Values of net.mptcp.stale_loss_cnt (this project)."""
 _MANAGERS = ("single_path", "drepas")
 """Path managers of the engine that need no parameters, besides `full_mesh` and `backup`."""
 
@@ -68,6 +71,24 @@ def of_linux(connection: Mapping[str, Any], rule: int) -> Space:
     if connection["protocol"] == "mptcp":
         choices.append(_paths(connection, managers=()))
     return _proper(choices)
+
+
+def of_linux_for_failover(connection: Mapping[str, Any], rule: int) -> Space:
+    """The same, with the sysctl that decides when a silent subflow goes out of use."""
+    choices = [*of_linux(connection, rule)]
+    if connection["protocol"] == "mptcp" and len(connection["paths"]) > 1:
+        choices.append(_stale_loss_cnt(connection["host"]))
+    return choices
+
+
+def _stale_loss_cnt(host: Mapping[str, Any]) -> Choice:
+    now = host.get("stale_loss_cnt", STALE_LOSS_CNT)
+    options = [
+        Option(f"stale_loss_cnt {periods}", {"host": {**host, "stale_loss_cnt": periods}})
+        for periods in _PERIODS
+        if periods != now
+    ]
+    return Choice("stale_loss_cnt", [Option("", {}), *options])
 
 
 def of_engine(connection: Mapping[str, Any], rule: int) -> Space:

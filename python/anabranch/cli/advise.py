@@ -137,7 +137,20 @@ def _print(advices: Sequence[Advice], chosen: Goals, rule: int) -> None:
         console.show(tables.of_report(report.table(each), each.stack))
         if each.stack == LINUX:
             _print_commands(each)
+            _print_stalls(each)
     console.say(report.about(advices, chosen, rule))
+
+
+def _print_stalls(advice: Advice) -> None:
+    from anabranch.advice import report
+    from anabranch.cli import console, tables
+
+    if not advice.stalls:
+        return
+    console.show(tables.of_report(report.stalls(advice), "Linux: pause after a path fails"))
+    for each in report.setting_commands(advice):
+        typer.echo(f"# {each.place}")
+        typer.echo("\n".join(each.lines) + "\n")
 
 
 def _print_commands(advice: Advice) -> None:

@@ -133,20 +133,20 @@ impl Connection {
         self.wake_writer();
     }
 
-    /// The view of schedulers that follow Linux. `paced_windows` and `unacknowledged` have room for all
+    /// The view of schedulers that follow Linux. `paced_windows` and `sent_memory` have room for all
     /// slots.
     pub(super) fn linux_view<'a>(
         &self,
         paced_windows: &'a mut [u64],
-        unacknowledged: &'a mut [u64],
+        sent_memory: &'a mut [u64],
     ) -> LinuxView<'a> {
         for (ctx, slot) in self.subflows.iter().zip(self.subflows.slots()) {
             paced_windows[slot] = ctx.subflow.paced_window();
-            unacknowledged[slot] = ctx.subflow.unacknowledged();
+            sent_memory[slot] = self.sent_memory(ctx);
         }
         LinuxView {
             paced_windows,
-            unacknowledged,
+            sent_memory,
             full: self.full_subflows(),
             begins_fragment: match self.send.queue.left_to_resend() {
                 0 => self.send.queue.begins_fragment(),
@@ -154,6 +154,16 @@ impl Connection {
                 _ => Some(true),
             },
             unsent_memory: self.send.queue.unsent_memory(),
+        }
+    }
+
+    /// Memory of the data that a subflow has sent and that is not acknowledged. On a host without
+    /// socket buffers, it is as if each had the usual number of segments.
+    fn sent_memory(&self, ctx: &SubflowContext) -> u64 {
+        let (bytes, buffers) = (ctx.subflow.unacknowledged(), ctx.subflow.socket_buffers());
+        match self.send.queue.buffer().fragments() {
+            Some(_) => socket_buffer::memory(bytes, buffers),
+            None => socket_buffer::usual_memory(bytes, ctx.subflow.mss()),
         }
     }
 
@@ -166,7 +176,7 @@ impl Connection {
         }
         for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
             let waits = queue.assigned().get(view.id.slot.index()).copied().unwrap_or(0);
-            let queued = socket_buffer::queued(view, ctx.subflow.unacknowledged(), waits);
+            let queued = self.sent_memory(ctx) + socket_buffer::waiting_memory(waits);
             if queue.buffer().share_is_full(queued, ctx.tuned_segments()) {
                 full.insert(view.id.slot);
             }

@@ -328,6 +328,9 @@ impl Connection {
         }
         self.settle_options(slot);
         self.on_subflow_ready(now, slot);
+        if self.config.platform.joins.used_from_next_segment {
+            self.scheduling.on_pushed();
+        }
     }
 
     /// A joined subflow can carry data at both ends.

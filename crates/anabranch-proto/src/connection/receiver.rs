@@ -21,7 +21,7 @@ pub(super) struct Receiver {
 pub(super) struct EarlyAcknowledgement {
     /// Slot of the subflow that sends it.
     pub(super) slot: Slot,
-    /// Edge of the window that it advertises. `None`: the window that its subflow has advertised.
+    /// Edge of the window that it advertises. `None`: the window that has been advertised.
     pub(super) edge: Option<u64>,
 }
 

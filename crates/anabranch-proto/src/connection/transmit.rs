@@ -102,7 +102,8 @@ impl Connection {
         let EarlyAcknowledgement { slot, edge } = self.recv.take_early_acknowledgement()?;
         let window = match edge {
             Some(edge) => self.recv.queue.advertise_up_to(edge, self.subflows.largest_mss()),
-            None => self.subflows[slot].subflow.advertised(),
+            // Linux: at least the window that another subflow has advertised (`mptcp_set_rwin`).
+            None => self.subflows[slot].subflow.advertised().max(self.recv.queue.promised_window()),
         };
         let level = self.data_level_with(window);
         let segment = self.subflows[slot].subflow.poll_acknowledge(now, &level)?;

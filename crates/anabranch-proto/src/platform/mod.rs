@@ -88,6 +88,9 @@ pub struct Platform {
     /// Whether the acknowledgement that opens a connection or a further subflow is sent before the
     /// application can write.
     pub acknowledges_opening_early: bool,
+    /// Whether a listener acknowledges the segment that completes the handshake of a connection. The
+    /// acknowledgement has the first data sequence signal.
+    pub acknowledges_third_ack: bool,
     /// Whether a receiver takes a smaller sample as the round-trip time at once, rather than as part
     /// of an average.
     pub takes_smaller_receive_rtt: bool,
@@ -111,6 +114,9 @@ pub struct JoinRule {
     /// Whether a host resets a subflow that it has opened, if data overtakes the acknowledgement
     /// that completes the join.
     pub resets_overtaken: bool,
+    /// Whether the host that accepts a subflow sends data on it only from the next segment of the
+    /// peer on, which may arrive on any subflow.
+    pub used_from_next_segment: bool,
 }
 
 /// Unit in which the congestion window counts, and its behaviour in fast recovery.

@@ -189,7 +189,7 @@ impl ReceiveWindow {
 
     /// Bytes from the next one expected to the promised edge. RFC 8684 §3.3.4.
     #[inline]
-    fn promised_from(&self, held: RecvQueueState) -> u64 {
+    pub(crate) fn promised_from(&self, held: RecvQueueState) -> u64 {
         self.promised.saturating_sub(held.nxt)
     }
 
@@ -299,6 +299,12 @@ impl ReceiveWindow {
             self.promised = self.promised.max(held.nxt + window);
             self.advertised = u32::try_from(window).unwrap_or(u32::MAX);
         }
+    }
+
+    /// Returns `true` if so many segments beyond a hole take up all memory of the buffer.
+    #[inline]
+    pub(crate) fn is_exhausted(&self, segments: usize) -> bool {
+        self.sizes == Buffers::Socket && self.memory.is_exhausted(segments, self.capacity())
     }
 
     /// Returns `true` if less than half of the buffer is free.

@@ -60,7 +60,11 @@ impl Platform {
             buffers: BufferModel::PAYLOAD,
             options: OptionForm::Short,
             // RFC 8684 §3.2
-            joins: JoinRule { after_close: true, resets_overtaken: false },
+            joins: JoinRule {
+                after_close: true,
+                resets_overtaken: false,
+                used_from_next_segment: false,
+            },
             // RFC 5681 §3.1, RFC 6937 §3
             recovery: RecoveryRule {
                 counts_segments: false,
@@ -73,6 +77,7 @@ impl Platform {
             give_up: GiveUpRule::BY_CONFIGURATION,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
+            acknowledges_third_ack: true,
             takes_smaller_receive_rtt: false,
             sends_each_write: false,
             data_ack: DataAckRule::AfterAck,

@@ -131,9 +131,9 @@ impl Linux {
 
 /// Memory of the subflow's unsent and unacknowledged data.
 fn queued(context: &ScheduleContext<'_>, view: &SubflowView) -> u64 {
-    let sent = context.linux.unacknowledged.get(view.id.slot.index()).copied();
-    let waiting = context.assigned(view.id.slot);
-    socket_buffer::queued(view, sent.unwrap_or(view.bytes_in_flight), waiting)
+    let sent = context.linux.sent_memory.get(view.id.slot.index()).copied();
+    let sent = sent.unwrap_or_else(|| socket_buffer::usual_memory(view.bytes_in_flight, view.mss));
+    sent + socket_buffer::waiting_memory(context.assigned(view.id.slot))
 }
 
 impl Scheduler for Linux {

@@ -112,9 +112,10 @@ pub struct LinuxView<'a> {
     /// Bytes that pacing would send on each subflow in one round-trip time, as of its last
     /// acknowledgement, by slot.
     pub paced_windows: &'a [u64],
-    /// Bytes sent on each subflow that the peer has not acknowledged cumulatively, by slot. Lost data
-    /// and data beyond a hole count. Where the slice is shorter, it is the data in flight.
-    pub unacknowledged: &'a [u64],
+    /// Memory in bytes of the data sent on each subflow that the peer has not acknowledged
+    /// cumulatively, by slot. Lost data and data beyond a hole count. Where the slice is shorter, it
+    /// is estimated from the data in flight.
+    pub sent_memory: &'a [u64],
     /// The subflows whose send buffers are full. Empty if the subflows have none of their own.
     pub full: SubflowSet,
     /// Whether the new data begins a page fragment. `None` if the host does not keep written data

@@ -313,7 +313,9 @@ impl Subflow {
             self.handshake.confirm();
             self.judge_handshake(now, options, views);
             self.establish(now);
-            if options.control.is_some() {
+            let is_join = self.identity.purpose == super::Purpose::Join;
+            if options.control.is_some() && (is_join || self.config.platform.acknowledges_third_ack)
+            {
                 // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK. On
                 // the first subflow this host sends the ACK. It brings the first data sequence
                 // signal. Without one, a bare acknowledgement of a middlebox would mean a fallback

@@ -592,6 +592,11 @@ impl Subflow {
         self.nxt - self.una
     }
 
+    /// Number of the socket buffers that hold this data.
+    pub(crate) fn socket_buffers(&self) -> u64 {
+        self.board.buffers()
+    }
+
     /// Returns `true` if a tail loss probe waits for something to send.
     pub(crate) fn wants_tail_probe(&self) -> bool {
         self.recovery.probe_is_due()

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use anabranch_wire::{Flags, Instant, Payload};
 
 use super::MappingMeta;
+use crate::platform::socket_buffer;
 
 /// One segment's part of the sequence space. RFC 8684 §3.3.2.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub(crate) struct Sent {
     in_flight: bool,
     lost: bool,
     sacked: bool,
+    /// The last one of those that were sent together in a socket buffer.
+    ends_buffer: bool,
     /// If the record is SACKed: distance to a record that may not be SACKed.
     skip: u32,
 }
@@ -53,6 +56,8 @@ pub(crate) struct Scoreboard {
     /// Number of the first record.
     base: u64,
     in_flight: Flight,
+    /// Socket buffers that hold the records.
+    buffers: u32,
     sacked: u64,
     /// Numbers of records to retransmit, in the order in which they were found lost; may be stale.
     lost: VecDeque<u64>,
@@ -118,6 +123,7 @@ impl Sent {
                 flags,
                 in_flight: false,
                 lost: true,
+                ends_buffer: self.ends_buffer && to == len,
                 ..self.clone()
             }
         };
@@ -201,11 +207,36 @@ impl Scoreboard {
             in_flight: true,
             lost: false,
             sacked: false,
+            ends_buffer: true,
             skip: 0,
         };
+        if self.extends_buffer(start, now) {
+            self.records.back_mut().expect("it was sent just now").ends_buffer = false;
+        } else {
+            self.buffers += 1;
+        }
         self.transmissions += 1;
         self.in_flight.add(&record);
         self.records.push_back(record);
+    }
+
+    /// Returns `true` if a segment that is sent now is in one socket buffer with the last one. Linux
+    /// cuts as many segments off the data that waits as may be sent at once (`tcp_write_xmit`).
+    fn extends_buffer(&self, start: u64, now: Instant) -> bool {
+        let mut latest = self.records.iter().rev();
+        let is_open = latest.next().is_some_and(|last| {
+            last.sent_at == now
+                && last.retransmissions == 0
+                && last.end() == start
+                && !last.flags.intersects(Flags::PSH | Flags::FIN)
+        });
+        let before = latest.take_while(|record| !record.ends_buffer).count() as u64;
+        is_open && before + 1 < socket_buffer::SEGMENTS
+    }
+
+    /// Number of the socket buffers that hold unacknowledged segments.
+    pub(crate) fn buffers(&self) -> u64 {
+        self.buffers.into()
     }
 
     /// The metadata of the segments that have not arrived, oldest first.
@@ -224,6 +255,7 @@ impl Scoreboard {
     pub(crate) fn acknowledge(&mut self, una: u64, mut delivered: impl FnMut(Delivered)) -> u64 {
         while let Some(record) = self.records.pop_front_if(|record| record.end() <= una) {
             self.base += 1;
+            self.buffers -= u32::from(record.ends_buffer);
             if record.in_flight {
                 self.in_flight.remove(&record);
             }
@@ -570,6 +602,26 @@ mod tests {
         assert_eq!((delivered, board.bytes_in_flight(), board.bytes_sacked()), (4, 600, 400));
         board.acknowledge(601, |_| delivered += 1);
         assert_eq!((delivered, board.bytes_in_flight(), board.bytes_sacked()), (6, 400, 0));
+    }
+
+    #[test]
+    fn segments_that_are_sent_at_once_share_socket_buffers_of_two() {
+        let mut board = Scoreboard::default();
+        let mut send = |n: u64, flags, ms| {
+            let payload = Payload::from(Piece::pattern(0, 100));
+            board.push(1 + n * 100, payload, None, flags, at(ms));
+            board.buffers()
+        };
+        // Three at once, one alone, and two of which the first ends a write.
+        let (plain, pushed) = (Flags::ACK, Flags::ACK | Flags::PSH);
+        assert_eq!([0, 1, 2].map(|n| send(n, plain, 5)), [1, 1, 2]);
+        assert_eq!(send(3, plain, 6), 3);
+        assert_eq!([(4, pushed), (5, plain)].map(|(n, flags)| send(n, flags, 7)), [4, 5]);
+        // The first buffer remains until its second segment is acknowledged.
+        for (una, buffers) in [(101, 5), (201, 4), (401, 2), (601, 0)] {
+            board.acknowledge(una, |_| {});
+            assert_eq!(board.buffers(), buffers, "{una}");
+        }
     }
 
     #[test]

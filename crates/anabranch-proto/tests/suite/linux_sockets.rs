@@ -45,6 +45,18 @@ fn full_segments_have_the_payload_of_those_of_linux() {
 }
 
 #[test]
+fn linux_opens_a_further_subflow_once_the_peer_has_acknowledged_or_sent_data() {
+    for (platform, joins) in [(SOCKET, 0), (PAYLOAD, 1)] {
+        let mut pair = pair(platform);
+        pair.run_ms(1_000);
+        assert_eq!(pair.segments(is_join), joins, "{:?}", platform.buffers);
+        pair.write(0, 10_000);
+        pair.run_ms(1_000);
+        assert_eq!(pair.segments(is_join), 1, "{:?}", platform.buffers);
+    }
+}
+
+#[test]
 fn no_subflow_is_opened_after_the_host_has_closed() {
     for (platform, joins) in [(SOCKET, 0), (PAYLOAD, 1)] {
         let mut pair = pair(platform);

@@ -33,7 +33,7 @@ struct PyLinuxView {
     #[pyo3(get)]
     paced_windows: Vec<u64>,
     #[pyo3(get)]
-    unacknowledged: Vec<u64>,
+    sent_memory: Vec<u64>,
     full: SubflowSet,
     #[pyo3(get)]
     begins_fragment: Option<bool>,
@@ -112,7 +112,7 @@ impl PyScheduler {
             blocked: context.blocked,
             linux: PyLinuxView {
                 paced_windows: context.linux.paced_windows.to_vec(),
-                unacknowledged: context.linux.unacknowledged.to_vec(),
+                sent_memory: context.linux.sent_memory.to_vec(),
                 full: context.linux.full,
                 begins_fragment: context.linux.begins_fragment,
                 unsent_memory: context.linux.unsent_memory,
@@ -231,7 +231,7 @@ impl PyScheduleContext {
             blocked: self.blocked,
             linux: LinuxView {
                 paced_windows: &self.linux.paced_windows,
-                unacknowledged: &self.linux.unacknowledged,
+                sent_memory: &self.linux.sent_memory,
                 full: self.linux.full,
                 begins_fragment: self.linux.begins_fragment,
                 unsent_memory: self.linux.unsent_memory,

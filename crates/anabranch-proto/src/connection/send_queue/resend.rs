@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use anabranch_wire::Payload;
 
 use super::{Mapped, SendQueue, SentOn};
-use crate::view::Slot;
+use crate::view::{Slot, SubflowSet};
 
 /// Data in the queues of subflows that is sent again, and data that no subflow was chosen for yet.
 #[derive(Debug, Default)]
@@ -112,7 +112,8 @@ impl SendQueue {
             queues.resize_with(slot.index() + 1, VecDeque::new);
         }
         queues[slot.index()].push_back(waiting);
-        self.pending_copies.insert(slot);
+        // Data that is assigned to the subflow while this waits follows.
+        self.owe(SubflowSet::of(slot), self.una);
     }
 
     /// The peer acknowledges data before the subflow to which it is assigned has sent it. It stays in the
@@ -167,7 +168,6 @@ mod tests {
 
     use super::*;
     use crate::platform::{BufferModel, SendBuffer};
-    use crate::view::SubflowSet;
 
     const MSS: u32 = 1000;
 
@@ -202,6 +202,15 @@ mod tests {
         queue.acknowledge(5001);
         assert_eq!(starts(&mut queue, Slot(1)), [1, 1001, 2001, 3001, 4001]);
         assert_eq!(queue.assigned(), [2000, 0]);
+    }
+
+    #[test]
+    fn data_that_is_assigned_to_an_unused_subflow_follows_what_it_sends_again() {
+        let mut queue = queue();
+        queue.resend_fragment(Slot(2), MSS);
+        assert_eq!(queue.assign_next(MSS, Slot(2), MSS), 1000);
+        assert_eq!(starts(&mut queue, Slot(2)), [1, 1001, 2001, 3001, 4001]);
+        assert_eq!(queue.next_copy(Slot(2)), Some(5001));
     }
 
     #[test]

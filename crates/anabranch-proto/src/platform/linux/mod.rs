@@ -165,6 +165,9 @@ pub(super) const SOCKET_MEMORY: SocketMemory = SocketMemory {
     whole_segments: false,
     counts_remaining: false,
     segment: None,
+    // `__mptcp_move_skbs_from_subflow` takes nothing while `sk_rmem_alloc` exceeds `sk_rcvbuf`, and
+    // nothing removes data beyond a hole.
+    received: Some(2304),
 };
 
 /// `tcp_tso_should_defer` as of 6.12.117; `tcp_tso_win_divisor`.
@@ -245,6 +248,8 @@ impl Platform {
                 after_close: false,
                 // `check_fully_established`
                 resets_overtaken: true,
+                // `mptcp_finish_join` pushes nothing.
+                used_from_next_segment: true,
             },
             recovery: RecoveryRule {
                 // `tcp_cwnd_test`, `tcp_cong_control` and `tcp_cwnd_reduction`
@@ -266,6 +271,9 @@ impl Platform {
             keeps_larger_window: true,
             // `tcp_rcv_synsent_state_process`
             acknowledges_opening_early: true,
+            // `tcp_rcv_state_process` answers the last segment of a join only
+            // (`subflow_finish_connect`, `check_fully_established`).
+            acknowledges_third_ack: false,
             // `tcp_rcv_rtt_update`
             takes_smaller_receive_rtt: true,
             // `__mptcp_push_pending`: a burst does not extend beyond written data.

@@ -1,11 +1,9 @@
 //! Memory of the socket buffers in which Linux keeps data until it is acknowledged.
 
-use crate::view::SubflowView;
-
 /// Overhead of a socket buffer, in addition to its payload: `SO_MEMINFO` of connections on x86-64
 /// with Linux 6.18.
 pub(crate) const OVERHEAD: u64 = 832;
-/// Segments in a sent socket buffer: the minimum, which is usual below some 20 Mbit/s
+/// Most segments in a sent socket buffer, below some 20 Mbit/s: as many as may be sent at once
 /// (`tcp_tso_autosize`).
 pub(crate) const SEGMENTS: u64 = 2;
 /// Most bytes in an unsent socket buffer: 64 KiB less room for headers (`tcp_xmit_size_goal`).
@@ -18,9 +16,17 @@ pub(crate) fn full(mss: u64, window: u64) -> u64 {
     ((window / 2).min(MOST) / mss * mss).max(mss)
 }
 
-/// Memory of a subflow's data that is not acknowledged, of which `sent` bytes were sent and `waiting`
-/// bytes were not (`sk_wmem_queued`). Lost data and data beyond a hole count.
-pub(crate) fn queued(view: &SubflowView, sent: u64, waiting: u64) -> u64 {
-    let buffers = sent.div_ceil(SEGMENTS * u64::from(view.mss)) + waiting.div_ceil(MOST);
-    sent + waiting + OVERHEAD * buffers
+/// Memory of so many bytes in so many socket buffers (`sk_wmem_queued`).
+pub(crate) fn memory(bytes: u64, buffers: u64) -> u64 {
+    bytes + OVERHEAD * buffers
+}
+
+/// Memory of `sent` bytes if each socket buffer has the usual number of full segments of `mss` bytes.
+pub(crate) fn usual_memory(sent: u64, mss: u32) -> u64 {
+    memory(sent, sent.div_ceil(SEGMENTS * u64::from(mss)))
+}
+
+/// Memory of `waiting` bytes that were not sent.
+pub(crate) fn waiting_memory(waiting: u64) -> u64 {
+    memory(waiting, waiting.div_ceil(MOST))
 }

@@ -101,6 +101,7 @@ const SOCKET_MEMORY: SocketMemory = SocketMemory {
     whole_segments: true,
     counts_remaining: true,
     segment: Some([SEGMENT; 2]),
+    received: None,
 };
 
 /// The same, where a segment counts as one byte (`skb_orphan_partial`).
@@ -133,7 +134,11 @@ impl Platform {
             reordering: ReorderingRule { counts: Counts::EachAcknowledgement, ..linux.reordering },
             // DSS of 20 bytes with data: 32-bit numbers and a checksum.
             options: OptionForm::Short,
-            joins: JoinRule { after_close: true, resets_overtaken: false },
+            joins: JoinRule {
+                after_close: true,
+                resets_overtaken: false,
+                used_from_next_segment: false,
+            },
             recovery: RecoveryRule { counts_segments: true, ..linux.recovery },
             deferral: None,
             // `mptcp_retransmit_timer`: 2 RTOs of the slowest subflow.
@@ -143,6 +148,7 @@ impl Platform {
             give_up: GiveUpRule::BY_CONFIGURATION,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
+            acknowledges_third_ack: true,
             takes_smaller_receive_rtt: false,
             sends_each_write: true,
             data_ack: DataAckRule::BeforeAck,

@@ -1,0 +1,136 @@
+"""Public reports of pauses after a path fails, with the model of Linux and with the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.metrics import GOODPUT, STALL_S
+from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
+from anabranch.gallery.shared.uncertain import LINKS
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Cbr, Change, Connection
+
+LINUX, SOON, BACKUP, ENGINE = "Linux", "Linux, stale_loss_cnt 1", "Linux, b as backup", "engine"
+STYLES = {
+    LINUX: Style(RED, "-", "s"),
+    SOON: Style(ORANGE, (0, (4, 1.5)), "D"),
+    BACKUP: Style(BLUE, (0, (1, 1)), "v"),
+    ENGINE: Style(GREEN, "-", "o"),
+}
+ONE, ALL = "one path fails", "both paths fail"
+AT_S, AGAIN_S = 20, 40
+_WORKLOAD = Cbr(rate="2Mbit/s", block_size="8KiB")
+_HOST = {"kind": "linux", "buffers": "socket"}
+
+at = Factors("stack", "event")
+
+
+def _connection(stack: str) -> Connection:
+    shared: dict[str, Any] = {"direction": "upload", "workload": _WORKLOAD}
+    if stack == ENGINE:
+        return flow(path_manager="full_mesh", **shared)
+    manager = {"kind": "backup", "regular": "a"} if stack == BACKUP else "full_mesh"
+    linux = model_of_linux(scheduler="linux", path_manager=manager, **shared)
+    return replace(linux, host={**_HOST, "stale_loss_cnt": 1}) if stack == SOON else linux
+
+
+def _cell(tier: Tier, stack: str, event: str) -> Cell:
+    failure = (
+        Change(at=f"{AT_S}s", state="down", noticed=False),
+        Change(at=f"{AGAIN_S}s", state="up", noticed=False),
+    )
+    paths = (
+        network_path("a", "20Mbit/s", "15ms", "100packets", changes=failure, jitter="1ms"),
+        network_path(
+            "b", "10Mbit/s", "30ms", "100packets", changes=failure if event == ALL else (),
+            jitter="1ms",
+        ),
+    )
+    return tier.cell(at(stack, event), paths, _connection(stack), warm_up=None)
+
+
+CLAIMS = (
+    claim(
+        "FP.a-one-path",
+        "While another path works, Linux continues long before the shortest reported pause of 20 s.",
+        "openmptcprouter 4254: '20 to 50 s without service'; mptcp_net-next 554",
+        for_each(
+            "longest stall in s, {}",
+            (LINUX, SOON, BACKUP),
+            lambda stack: STALL_S.median(at(stack, ONE)),
+        ),
+    ),
+    claim(
+        "FP.b-all-paths",
+        "If all paths fail for 20 s, the retransmission timers of Linux make the pause as long as "
+        "reported.",
+        "openmptcprouter 4254: '20 to 50 s without service'; mptcp_net-next 554: 'more than 30 s'",
+        Quantity("longest stall in s, Linux", STALL_S.median(at(LINUX, ALL))),
+    ),
+    claim(
+        "FP.c-sooner",
+        "With stale_loss_cnt 1, Linux continues earlier.",
+        "this project",
+        Quantity("longest stall, with 1 / with 4", STALL_S.ratio(at(SOON, ONE), at(LINUX, ONE))),
+    ),
+    claim(
+        "FP.d-engine",
+        "The engine's path manager continues earlier than Linux.",
+        "this project",
+        Quantity("longest stall, engine / Linux", STALL_S.ratio(at(ENGINE, ONE), at(LINUX, ONE))),
+    ),
+)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """The stalls, and what the reports leave open."""
+    one, both = (STALL_S.texts(results, partial(at, event=event)) for event in (ONE, ALL))
+    return [
+        "Longest stalls if one path fails: "
+        + "; ".join(f"{stack} {one(stack)}" for stack in STYLES)
+        + ". If both fail: "
+        + "; ".join(f"{stack} {both(stack)}" for stack in STYLES)
+        + ".",
+        "The reports state neither rates nor delays, so both paths are choices of this project. Their "
+        "pauses fit paths that failed together, or addresses that Linux did not join again.",
+    ]
+
+
+ENTRY = Entry(
+    title="Public reports of pauses after a path fails",
+    question="How long does a stream pause after a path fails, in Linux and with the engine?",
+    references=cited("openmptcprouter 4254", "mptcp_net-next 554"),
+    parameters=parameters(f"""
+        a | <path.a>
+        b | <path.b>
+        failure | everything is lost without a notice, from {AT_S} s to {AGAIN_S} s
+        workload | upload of 2 Mbit/s in blocks of 8 KiB
+        Linux | the model of Linux 6.18, with tuned buffers
+        stale_loss_cnt | 4, and 1
+        engine | full_mesh, with the engine's own buffers
+    """),
+    quick=Tier("quick", seeds=5, measured_s=90),
+    full=Tier("full", seeds=20, measured_s=100),
+    design=grid(_cell, event=(ONE, ALL), stack=STYLES),
+    uncertain_parameters=LINKS,
+    claims=CLAIMS,
+    headline="FP.b-all-paths",
+    panels=(
+        Panel(
+            "Longest stall",
+            "Longest time in which the application got nothing although data was waiting.",
+            panels.bars_of({"one": ONE, "both": ALL}, STALL_S, at, STYLES, x="failing paths"),
+        ),
+    ),
+    overview=Overview("event; stack", "b", (STALL_S, GOODPUT)),
+    notes=notes,
+)
