@@ -250,7 +250,7 @@ fn reset() -> impl Strategy<Value = MpTcprst> {
 
 /// One to three options that no field of [`TcpOptions`] can hold.
 fn unknown() -> impl Strategy<Value = Vec<u8>> {
-    let unknown_kind = (prop_oneof![Just(19u8), Just(34), Just(253), Just(254)], 0..8usize)
+    let unknown_kind = (prop_oneof![Just(19u8), Just(69), Just(253), Just(254)], 0..8usize)
         .prop_map(|(kind, data)| [vec![kind, 2 + data as u8], vec![0x5a; data]].concat());
     let unknown_subtype = (9..16u8, 0..8usize).prop_map(|(subtype, data)| {
         [vec![30, 3 + data as u8, subtype << 4], vec![1; data]].concat()
