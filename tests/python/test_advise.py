@@ -352,3 +352,36 @@ def test_the_command_prints_json_and_writes_a_report(tmp_path: Path, capsys: Cap
 def test_what_to_advise_must_be_clear(arguments: list[str], message: str, capsys: Captured) -> None:
     assert run_command(["advise", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_advice_on_failover_compares_the_settings_of_linux(capsys: Captured) -> None:
+    paths = ["--path", "8Mbit/s,20ms,54packets", "--path", "4Mbit/s,60ms,54packets"]
+    assert run_command(["advise", *paths, "--for", "failover", "--seeds", "1", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["linux"]["failover"]
+    by_setting = {row["setting"]: row for row in rows}
+    assert by_setting["as advised"]["commands"] == []
+    assert by_setting["stale_loss_cnt 1"]["commands"] == ["sysctl -w net.mptcp.stale_loss_cnt=1"]
+    assert by_setting["tcp_retries2 5"]["commands"] == ["sysctl -w net.ipv4.tcp_retries2=5"]
+    pauses = {name: row["pause_s"]["value"] for name, row in by_setting.items()}
+    # A subflow goes out of use after one silent period instead of four.
+    assert pauses["stale_loss_cnt 1"] <= pauses["stale_loss_cnt 8"]
+    # Another path takes over long before a subflow ends.
+    assert pauses["tcp_retries2 5"] == pauses["as advised"]
+    assert max(pauses.values()) < 5
+
+
+def test_a_changed_stale_loss_cnt_is_among_the_commands() -> None:
+    asked = linux()
+    connection = connection_of(asked)
+    host = {**connection["host"], "stale_loss_cnt": 1}
+    made = changed(asked, {"host": host})
+    assert made is not None
+    lines = [
+        line for each in commands.of(made.settings, connection_of(made)) for line in each.lines
+    ]
+    assert "sysctl -w net.mptcp.stale_loss_cnt=1" in lines
+    assert not any(
+        "stale_loss_cnt" in line
+        for each in commands.of(asked.settings, connection)
+        for line in each.lines
+    )

@@ -82,6 +82,4 @@ def _backups(connection: Mapping[str, Any]) -> Iterator[Setting]:
         return
     for regular in paths:
         keys = {"path_manager": {"kind": "backup", "regular": regular}}
-        yield Setting(
-            f"only {regular} regular", keys, ("ip mptcp endpoint change id ID backup",)
-        )
+        yield Setting(f"only {regular} regular", keys, ("ip mptcp endpoint change id ID backup",))

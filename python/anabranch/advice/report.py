@@ -20,7 +20,6 @@ from anabranch.results.estimates import Estimate, number
 from anabranch.results.folder import write_whole
 from anabranch.words import listed
 
-
 _DEFAULTS = {"stale_loss_cnt": "4", "tcp_retries2": "15", "keepalives": "off"}
 """Defaults of Linux 6.18 by setting."""
 

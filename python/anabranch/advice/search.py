@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from anabranch import _core
-from anabranch.advice import failover
+from anabranch.advice import failover, subject
 from anabranch.advice import goals as aims
 from anabranch.advice import space as spaces
-from anabranch.advice import subject
 from anabranch.advice.failover import Stall
 from anabranch.advice.goals import GOALS, Goals, Numbers
 from anabranch.advice.space import Space

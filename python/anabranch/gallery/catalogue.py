@@ -41,7 +41,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "icnp12-wvegas": (10, 41),
     "queue16-bbr": (60, 1100),
     "field-reports": (53, 570),
-    "failing-paths": (8, 36),
+    "failing-paths": (4, 14),
     "linux-today": (360, 7800),
     "linux-small-path": (180, 3200),
 }

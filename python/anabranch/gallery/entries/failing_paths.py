@@ -51,7 +51,11 @@ def _cell(tier: Tier, stack: str, event: str) -> Cell:
     paths = (
         network_path("a", "20Mbit/s", "15ms", "100packets", changes=failure, jitter="1ms"),
         network_path(
-            "b", "10Mbit/s", "30ms", "100packets", changes=failure if event == ALL else (),
+            "b",
+            "10Mbit/s",
+            "30ms",
+            "100packets",
+            changes=failure if event == ALL else (),
             jitter="1ms",
         ),
     )
@@ -61,7 +65,7 @@ def _cell(tier: Tier, stack: str, event: str) -> Cell:
 CLAIMS = (
     claim(
         "FP.a-one-path",
-        "While another path works, Linux continues long before the shortest reported pause of 20 s.",
+        "While another path works, Linux continues before the shortest reported pause of 20 s.",
         "openmptcprouter 4254: '20 to 50 s without service'; mptcp_net-next 554",
         for_each(
             "longest stall in s, {}",
@@ -100,8 +104,8 @@ def notes(results: Results) -> Sequence[str]:
         + ". If both fail: "
         + "; ".join(f"{stack} {both(stack)}" for stack in STYLES)
         + ".",
-        "The reports state neither rates nor delays, so both paths are choices of this project. Their "
-        "pauses fit paths that failed together, or addresses that Linux did not join again.",
+        "The reports state neither rates nor delays, so both paths are choices of this project. "
+        "Their pauses fit paths that failed together, or addresses that Linux did not join again.",
     ]
 
 
