@@ -58,7 +58,6 @@ impl Connection {
                     Inserted::Waiting => self.counters.ofo_queue += 1,
                     Inserted::Duplicate => self.counters.dup_data += 1,
                     Inserted::OutsideWindow => self.counters.no_dss_in_window += 1,
-                    Inserted::OutOfMemory => {}
                 }
             }
             if !self.session.checksums() {

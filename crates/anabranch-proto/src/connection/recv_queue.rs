@@ -34,8 +34,6 @@ pub(crate) enum Inserted {
     Duplicate,
     /// The data lies outside the window.
     OutsideWindow,
-    /// Data beyond a hole takes up all memory.
-    OutOfMemory,
 }
 
 impl RecvQueue {
@@ -114,9 +112,6 @@ impl RecvQueue {
         }
         if end > self.window.limit() {
             return Inserted::OutsideWindow;
-        }
-        if self.window.is_exhausted(self.out_of_order.pieces()) {
-            return Inserted::OutOfMemory;
         }
         if start > self.nxt {
             if self.out_of_order.pieces() >= most_pieces(self.window.capacity()) {
@@ -274,20 +269,6 @@ mod tests {
             next += payload.len() as u64;
         }
         assert_eq!(next, 2001);
-    }
-
-    #[test]
-    fn once_short_segments_beyond_a_hole_fill_the_memory_of_linux_it_takes_nothing() {
-        // A program that requests 50,000 bytes gets 100,000, and each segment takes up 2304 of them:
-        // the 44th goes beyond.
-        let window = ReceiveWindow::new(&BufferModel::SOCKET, false, Some(50_000));
-        let mut queue = RecvQueue::new(window);
-        queue.window_mut().pass(60_000);
-        let mut insert = |start| queue.insert(Slot(0), start, pattern(start, 600));
-        for n in 1..=44 {
-            assert_eq!(insert(1 + n * 600), Inserted::Waiting, "{n}");
-        }
-        assert_eq!([27_001, 1].map(&mut insert), [Inserted::OutOfMemory; 2]);
     }
 
     #[test]

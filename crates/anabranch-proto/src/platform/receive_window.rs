@@ -301,12 +301,6 @@ impl ReceiveWindow {
         }
     }
 
-    /// Returns `true` if so many segments beyond a hole take up all memory of the buffer.
-    #[inline]
-    pub(crate) fn is_exhausted(&self, segments: usize) -> bool {
-        self.sizes == Buffers::Socket && self.memory.is_exhausted(segments, self.capacity())
-    }
-
     /// Returns `true` if less than half of the buffer is free.
     pub(crate) fn is_half_full(&self, held: RecvQueueState) -> bool {
         let all = self.charged(held.out_of_order + held.nxt - held.read);

@@ -26,10 +26,6 @@ pub struct SocketMemory {
     /// Memory of each segment in bytes, in the send buffer of TCP and of Multipath TCP. `None` if
     /// segments share memory.
     pub segment: Option<[u64; 2]>,
-    /// Memory of each segment in bytes in the receive queue of Multipath TCP. The queue takes nothing
-    /// more once data beyond a hole fills the buffer, not even the data that the hole lacks. `None`:
-    /// it always takes that data.
-    pub received: Option<u64>,
 }
 
 /// Reduction of the window by data in the receive buffer.
@@ -139,14 +135,6 @@ impl SocketMemory {
             step: 2 * mss.with_timestamps,
             largest: (largest.min(LARGEST_WINDOW) >> 16) as u16,
         }
-    }
-
-    /// Returns `true` if so many segments beyond a hole fill the buffer of Multipath TCP, whose largest
-    /// window is `capacity`.
-    pub(super) fn is_exhausted(&self, segments: usize, capacity: u64) -> bool {
-        self.received.is_some_and(|memory| {
-            segments as u64 * memory > capacity.saturating_mul(256) / self.offered(false)
-        })
     }
 
     /// Returns `true` if the window is worth advertising, where `free` bytes remain of the `offered`

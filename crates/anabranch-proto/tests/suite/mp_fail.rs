@@ -333,7 +333,9 @@ fn changed_payload_on_one_of_two_subflows_resets_it_and_all_data_arrives() {
         assert_eq!(reason.map(|r| r.reason), Some(ResetReason::MIDDLEBOX_INTERFERENCE));
         let (client, server) = (pair.client.counters(), pair.server.counters());
         assert_eq!((server.data_csum_err, server.dss_corruption_reset), (1, 1));
-        assert_eq!((server.mp_fail_tx, client.mp_fail_rx), (1, 1));
+        // Data that is under way on the subflow may be answered by the same reset again.
+        assert!(matches!(server.mp_fail_tx, 1 | 2), "{} MP_FAILs", server.mp_fail_tx);
+        assert_eq!(client.mp_fail_rx, 1);
         assert_eq!(pair.segments(is_infinite), 0);
     }
 }

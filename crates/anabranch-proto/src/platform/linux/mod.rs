@@ -165,9 +165,6 @@ pub(super) const SOCKET_MEMORY: SocketMemory = SocketMemory {
     whole_segments: false,
     counts_remaining: false,
     segment: None,
-    // `__mptcp_move_skbs_from_subflow` takes nothing while `sk_rmem_alloc` exceeds `sk_rcvbuf`, and
-    // nothing removes data beyond a hole.
-    received: Some(2304),
 };
 
 /// `tcp_tso_should_defer` as of 6.12.117; `tcp_tso_win_divisor`.

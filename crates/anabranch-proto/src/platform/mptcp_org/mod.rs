@@ -101,7 +101,6 @@ const SOCKET_MEMORY: SocketMemory = SocketMemory {
     whole_segments: true,
     counts_remaining: true,
     segment: Some([SEGMENT; 2]),
-    received: None,
 };
 
 /// The same, where a segment counts as one byte (`skb_orphan_partial`).
