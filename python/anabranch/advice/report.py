@@ -10,6 +10,7 @@ from typing import Any
 from anabranch._core import __version__
 from anabranch.advice import commands, goals, subject
 from anabranch.advice.commands import Commands
+from anabranch.advice.failover import STALE_LOSS_CNT
 from anabranch.advice.goals import GOALS, Goals
 from anabranch.advice.search import ENGINE, LINUX, Advice, Predicted
 from anabranch.explanations.pairs import changed_connections
@@ -20,7 +21,7 @@ from anabranch.results.estimates import Estimate, number
 from anabranch.results.folder import write_whole
 from anabranch.words import listed
 
-_DEFAULTS = {"stale_loss_cnt": "4", "tcp_retries2": "15", "keepalives": "off"}
+_DEFAULTS = {"stale_loss_cnt": str(STALE_LOSS_CNT), "tcp_retries2": "15", "keepalives": "off"}
 """Defaults of Linux 6.18 by setting."""
 
 

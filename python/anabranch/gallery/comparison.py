@@ -77,12 +77,13 @@ def judged(
         InputError: if their files are damaged.
     """
     others = further.loaded(results, folder / FOLDER)
-    if entry.source is None or others is None:
+    source = entry.source
+    if source is None or others is None:
         return list(judgements)
     read = {claim.id: _cells_read(claim, results) for claim in entry.claims}
     on = {
         system.name: further.part(results, others, **{_SYSTEM: system.name})
-        for system in entry.source.compared
+        for system in source.compared
     }
     cells = {name: set(of_system.runs["cell"].unique()) for name, of_system in on.items()}
 
@@ -94,10 +95,9 @@ def judged(
         }
         return {source.system.name: judgement, **compared}
 
-    source = entry.source
     return [
-        replace(each, systems=systems, conclusion=_conclusion(systems, source))
-        for each, systems in ((each, on_all(each)) for each in judgements)
+        replace(each, systems=(systems := on_all(each)), conclusion=_conclusion(systems, source))
+        for each in judgements
     ]
 
 

@@ -12,7 +12,7 @@ use super::{Connection, Opening, Place};
 use crate::event::Event;
 use crate::keys;
 use crate::path_manager::PathEvent;
-use crate::subflow::{Carries, FastOpen, FastOpenLesson, Purpose, Subflow};
+use crate::subflow::{Carries, FastOpen, FastOpenOutcome, Purpose, Subflow};
 use crate::view::{Slot, SubflowSet};
 
 /// Treatment of TCP Fast Open in a SYN that opens a connection. RFC 7413 §4.1.2.
@@ -362,10 +362,14 @@ impl Connection {
         initial.map(|_| self.session.capable(keys))
     }
 
-    /// What the SYN/ACK of the first subflow teaches about TCP Fast Open.
-    pub(crate) fn fast_open_lesson(&self, slot: Slot, syn_ack: &Segment) -> Option<FastOpenLesson> {
+    /// Outcome of the attempt to use TCP Fast Open, if the SYN/ACK of the first subflow shows one.
+    pub(crate) fn fast_open_outcome(
+        &self,
+        slot: Slot,
+        syn_ack: &Segment,
+    ) -> Option<FastOpenOutcome> {
         let subflow = &self.subflows[slot].subflow;
-        subflow.is_established().then(|| subflow.fast_open_lesson(syn_ack)).flatten()
+        subflow.is_established().then(|| subflow.fast_open_outcome(syn_ack)).flatten()
     }
 
     /// Returns `true` if the handshake of the first subflow is in progress, whether the application

@@ -192,7 +192,7 @@ impl Connection {
     /// The data sequence signal of an acceptable segment. RFC 8684 §3.3.
     fn handle_options(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss {
-            let confirmed = self.is_confirmed_by(slot, dss);
+            let confirmed = self.confirm_by(slot, dss);
             if confirmed {
                 self.subflows[slot].signs.on_dss(now);
             }
@@ -233,11 +233,11 @@ impl Connection {
         }
     }
 
-    /// Returns `true` if the signal shows that the peer has this host's key. After data in the SYN, the
-    /// peer's own data may come before that. It has no DATA_ACK, and waits for one. RFC 8684 appendix
-    /// B.
+    /// Confirm the subflow if the signal shows that the peer has this host's key. Returns `true` if it
+    /// does. After data in the SYN, the peer may send data before it has the key. Such a signal has no
+    /// DATA_ACK. RFC 8684 appendix B.
     #[inline]
-    fn is_confirmed_by(&mut self, slot: Slot, dss: &Dss) -> bool {
+    fn confirm_by(&mut self, slot: Slot, dss: &Dss) -> bool {
         let subflow = &mut self.subflows[slot].subflow;
         if self.session.has_data_in_syn() && !subflow.is_confirmed() {
             if dss.data_ack.is_none() {

@@ -7,7 +7,7 @@ use anabranch_wire::{Duration, FastOpenCookie, Flags, Instant, Payload, Segment,
 
 use crate::connection::Reception;
 use crate::keys::Secrets;
-use crate::subflow::{FastOpen, FastOpenLesson};
+use crate::subflow::{FastOpen, FastOpenOutcome};
 
 /// Bytes of a cookie. With 8, the options of a SYN/ACK with MP_CAPABLE would exceed 40 bytes.
 const COOKIE_BYTES: usize = 6;
@@ -22,7 +22,7 @@ const REFUSAL: Duration = Duration::from_secs(10 * 60);
 /// Pairs of addresses about which a client remembers something (this project).
 const MOST_KNOWN: usize = 1024;
 
-/// What a client knows about TCP Fast Open, by local and remote address.
+/// Outcomes of a client's attempts to use TCP Fast Open, by local and remote address.
 #[derive(Debug, Default)]
 pub(super) struct Known(BTreeMap<(IpAddr, IpAddr), Knowledge>);
 
@@ -50,21 +50,21 @@ impl Known {
         }
     }
 
-    /// Remember what a SYN/ACK from `remote` to `local` teaches.
+    /// Remember the outcome that a SYN/ACK from `remote` to `local` shows.
     pub(super) fn learn(
         &mut self,
         now: Instant,
         local: IpAddr,
         remote: IpAddr,
-        lesson: FastOpenLesson,
+        outcome: FastOpenOutcome,
     ) {
         let place = (local, remote);
         if self.0.len() >= MOST_KNOWN && !self.0.contains_key(&place) {
             self.0.pop_first();
         }
-        let knowledge = match lesson {
-            FastOpenLesson::Cookie(cookie) => Knowledge::Cookie(cookie),
-            FastOpenLesson::Refused => Knowledge::RefusedUntil(now + REFUSAL),
+        let knowledge = match outcome {
+            FastOpenOutcome::Cookie(cookie) => Knowledge::Cookie(cookie),
+            FastOpenOutcome::Refused => Knowledge::RefusedUntil(now + REFUSAL),
         };
         self.0.insert(place, knowledge);
     }

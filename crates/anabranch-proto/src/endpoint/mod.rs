@@ -263,10 +263,10 @@ impl Endpoint {
                 }
                 connection.handle_segment(now, slot, &mut segment, &mut self.replies);
                 if segment.header.flags.contains(Flags::SYN)
-                    && let Some(lesson) = connection.fast_open_lesson(slot, &segment)
+                    && let Some(outcome) = connection.fast_open_outcome(slot, &segment)
                 {
                     let (local, remote) = (segment.destination.address, segment.source.address);
-                    self.fast_open.learn(now, local, remote, lesson);
+                    self.fast_open.learn(now, local, remote, outcome);
                 }
                 self.touched(index);
             }

@@ -4,18 +4,18 @@
 use anabranch_wire::mptcp::Control;
 use anabranch_wire::{Duration, FastOpenCookie, Flags, Instant, Payload, Segment};
 
-/// What TCP Fast Open adds to this end's handshake. RFC 7413.
+/// Cookie and data of TCP Fast Open in this end's handshake. RFC 7413.
 #[derive(Debug)]
 pub(crate) struct FastOpen {
-    /// On the first SYN, or on each SYN/ACK.
+    /// Cookie of the first SYN, or of each SYN/ACK.
     pub(crate) cookie: FastOpenCookie,
     /// Data of the first SYN.
     pub(crate) data: Payload,
 }
 
-/// What a client has learned about the use of TCP Fast Open between two addresses.
+/// Outcome of an attempt to use TCP Fast Open between two addresses, for later attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FastOpenLesson {
+pub(crate) enum FastOpenOutcome {
     /// SYNs with this cookie may carry data.
     Cookie(FastOpenCookie),
     /// A SYN with the option, or with data, got no answer, and one without got one.
@@ -108,13 +108,13 @@ impl Handshake {
         self.syn_due = false;
     }
 
-    /// Add this to the handshake.
+    /// Use TCP Fast Open in the handshake.
     pub(super) fn set_fast_open(&mut self, fast_open: FastOpen) {
         self.fast_open = Some(Box::new(fast_open));
     }
 
-    /// What TCP Fast Open adds to the SYN or SYN/ACK that is sent now. RFC 7413 §4.1.3.1: a SYN is
-    /// retransmitted without it, because the path may drop SYNs with data or with the option.
+    /// Cookie and data for the SYN or SYN/ACK that is sent now. RFC 7413 §4.1.3.1: a SYN is
+    /// retransmitted without them, because the path may drop SYNs with data or with the option.
     pub(super) fn fast_open(&self) -> Option<&FastOpen> {
         self.fast_open.as_deref().filter(|_| !self.active || self.syns_sent == 1)
     }
@@ -130,11 +130,11 @@ impl Handshake {
         &self,
         cookie: Option<&FastOpenCookie>,
         taken: u64,
-    ) -> Option<FastOpenLesson> {
+    ) -> Option<FastOpenOutcome> {
         self.fast_open.as_ref().filter(|_| self.active)?;
         match cookie.filter(|cookie| !cookie.is_request()) {
-            Some(cookie) => Some(FastOpenLesson::Cookie(*cookie)),
-            None => (self.syns_sent > 1 && taken == 0).then_some(FastOpenLesson::Refused),
+            Some(cookie) => Some(FastOpenOutcome::Cookie(*cookie)),
+            None => (self.syns_sent > 1 && taken == 0).then_some(FastOpenOutcome::Refused),
         }
     }
 

@@ -5,7 +5,7 @@ use anabranch_wire::Segment;
 use anabranch_wire::mptcp::{Control, Mapping};
 
 use super::Subflow;
-use super::handshake::{FastOpen, FastOpenLesson};
+use super::handshake::{FastOpen, FastOpenOutcome};
 use super::signals::Signals;
 use crate::view::Bottleneck;
 
@@ -34,13 +34,13 @@ impl Subflow {
         self.identity.is_join() && !self.handshake.is_confirmed()
     }
 
-    /// Add TCP Fast Open to the handshake.
+    /// Use TCP Fast Open in the handshake.
     pub(crate) fn set_fast_open(&mut self, fast_open: FastOpen) {
         self.handshake.set_fast_open(fast_open);
     }
 
-    /// What a SYN/ACK teaches about TCP Fast Open.
-    pub(crate) fn fast_open_lesson(&self, syn_ack: &Segment) -> Option<FastOpenLesson> {
+    /// Outcome of the attempt to use TCP Fast Open, if the SYN/ACK shows one.
+    pub(crate) fn fast_open_outcome(&self, syn_ack: &Segment) -> Option<FastOpenOutcome> {
         self.handshake.learn(syn_ack.options.fast_open.as_deref(), self.una.saturating_sub(1))
     }
 

@@ -37,7 +37,7 @@ mod timer;
 mod train;
 
 pub(crate) use ending::SubflowEnd;
-pub(crate) use handshake::{FastOpen, FastOpenLesson};
+pub(crate) use handshake::{FastOpen, FastOpenOutcome};
 pub(crate) use identity::{Identity, Purpose};
 pub(crate) use input::RxContext;
 pub(crate) use output::{Carries, DataLevel};

@@ -333,8 +333,9 @@ fn changed_payload_on_one_of_two_subflows_resets_it_and_all_data_arrives() {
         assert_eq!(reason.map(|r| r.reason), Some(ResetReason::MIDDLEBOX_INTERFERENCE));
         let (client, server) = (pair.client.counters(), pair.server.counters());
         assert_eq!((server.data_csum_err, server.dss_corruption_reset), (1, 1));
-        // Data that is under way on the subflow may be answered by the same reset again.
-        assert!(matches!(server.mp_fail_tx, 1 | 2), "{} MP_FAILs", server.mp_fail_tx);
+        // With Linux's sockets, further data is under way, and the same reset answers it.
+        let most = if crate::pair::tests_platform("linux-socket") { 2 } else { 1 };
+        assert!((1..=most).contains(&server.mp_fail_tx), "{} MP_FAILs", server.mp_fail_tx);
         assert_eq!(client.mp_fail_rx, 1);
         assert_eq!(pair.segments(is_infinite), 0);
     }

@@ -5,6 +5,7 @@ mod arrival;
 mod ends;
 mod loss;
 mod options;
+mod socket_buffers;
 
 use crate::view::Slot;
 use anabranch_wire::mptcp::{
