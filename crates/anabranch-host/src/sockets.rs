@@ -28,7 +28,7 @@ pub(crate) struct Sockets {
     /// Present if a program decides about every SYN.
     interceptor: Option<Interception>,
     /// Addresses of destinations that the engine has for intercepted connections.
-    borrowed: BTreeSet<IpAddr>,
+    destinations: BTreeSet<IpAddr>,
     datagrams: Waiting<Datagram>,
     records: Option<Vec<Record>>,
     /// The device's error.
@@ -100,7 +100,7 @@ impl Sockets {
             sockets: BTreeMap::new(),
             listeners: BTreeMap::new(),
             interceptor: None,
-            borrowed: BTreeSet::new(),
+            destinations: BTreeSet::new(),
             datagrams: Waiting::default(),
             records: None,
             broken: None,
@@ -379,7 +379,7 @@ impl Sockets {
         let here = syn.destination;
         // The addresses of other connections are not those of this one.
         let config = config.local_addresses(Some(vec![here.address]));
-        self.borrow(now, here.address);
+        self.add_destination(now, here.address);
         self.endpoint.listen(here.port, config);
         self.endpoint.handle_segment(now, syn);
         let endpoint = &self.endpoint;
@@ -401,27 +401,27 @@ impl Sockets {
     /// Answer a SYN with RST.
     pub(crate) fn refuse(&mut self, now: Instant, syn: PooledSegment) {
         self.ignore(&syn);
-        self.borrow(now, syn.destination.address);
+        self.add_destination(now, syn.destination.address);
         self.endpoint.stop_listening(syn.destination.port);
         self.endpoint.handle_segment(now, syn);
     }
 
-    /// Give the engine the address of a destination. If it has many, it first loses those that no
-    /// connection uses.
-    fn borrow(&mut self, now: Instant, address: IpAddr) {
+    /// Add the address of a destination to those of the engine. If there are many, first remove those
+    /// that no connection uses.
+    fn add_destination(&mut self, now: Instant, address: IpAddr) {
         if self.endpoint.addresses().contains(&address) {
             return;
         }
-        if self.borrowed.len() >= MOST_UNUSED_ADDRESSES {
+        if self.destinations.len() >= MOST_UNUSED_ADDRESSES {
             let endpoint = &self.endpoint;
             let subflows = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
             let used: BTreeSet<_> = subflows.map(|subflow| subflow.local.address).collect();
-            for unused in self.borrowed.difference(&used) {
+            for unused in self.destinations.difference(&used) {
                 self.endpoint.remove_address(now, *unused);
             }
-            self.borrowed.retain(|address| used.contains(address));
+            self.destinations.retain(|address| used.contains(address));
         }
-        self.borrowed.insert(address);
+        self.destinations.insert(address);
         self.endpoint.add_address(now, address);
     }
 

@@ -87,8 +87,8 @@ pub(crate) struct CommonOptions {
     /// its owner only).
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// Interface that leads to the Internet; repeat the option for each. A client no longer uses
-    /// wwan0,budget=500MB after so many bytes in both directions.
+    /// Interface that leads to the Internet; repeat the option for each. With
+    /// wwan0,budget=500MB, a client stops using wwan0 after this amount in both directions together.
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) uplink: Vec<String>,
     /// Name of this instance, if a host runs several of them.

@@ -185,8 +185,8 @@ pub(super) fn forwarding(interface: &str) -> String {
     format!("net/ipv4/conf/{interface}/forwarding")
 }
 
-/// Returns `true` if an interface forwards packets. One that does not exist yet will do as the host's default
-/// says.
+/// Returns `true` if an interface forwards packets. One that does not exist yet will follow the host's
+/// default.
 pub(super) fn forwards(interface: &str) -> bool {
     let of = |name: &str| std::fs::read_to_string(Path::new("/proc/sys").join(forwarding(name)));
     of(interface).or_else(|_| of("default")).is_ok_and(|value| value.trim() == "1")

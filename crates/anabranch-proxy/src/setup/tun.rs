@@ -68,11 +68,11 @@ impl Tun {
         relay: Option<Ipv4Addr>,
     ) -> String {
         let Tun { device, .. } = self;
-        let but_relay = relay.map_or_else(String::new, |relay| format!("ip daddr != {relay} "));
+        let not_relay = relay.map_or_else(String::new, |relay| format!("ip daddr != {relay} "));
         let names = uplinks.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         let opening =
             "fib daddr type unicast tcp flags & (fin | syn | rst | ack) == syn ct state new";
-        let mark = format!("    {but_relay}{opening} ct mark set {MARK:#x}\n");
+        let mark = format!("    {not_relay}{opening} ct mark set {MARK:#x}\n");
         let keep = format!("    ct direction original ct mark {MARK:#x} meta mark set {MARK:#x}\n");
         format!(
             "\x20 chain own {{\n\
