@@ -96,6 +96,7 @@ const DOWN: &str = "direction = \"download\"\nsend_buffer = \"100kB\"\n";
 const UP: &str = "direction = \"upload\"\nsend_buffer = \"100kB\"\n";
 const BULK: &str = "kind = \"bulk\"\nsize = \"1MB\"\n";
 const MORE: &str = "kind = \"bulk\"\nsize = \"3MB\"\n";
+const MOST: &str = "kind = \"bulk\"\nsize = \"6MB\"\n";
 
 fn path(name: &str, settings: &str) -> String {
     format!("[[path]]\nname = \"{name}\"\n{settings}\n")

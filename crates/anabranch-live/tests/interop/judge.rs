@@ -80,18 +80,26 @@ const PAIRS: &[(&str, &str)] = &[
 /// Time for which a run continues after both hosts have closed: enough for the last DATA_ACK.
 const LINGER: Duration = Duration::from_millis(150);
 
+/// Failures of a case that are not counted because the emulator was late. Each takes a few seconds.
+const MAX_LATE_FAILURES: usize = 4;
+
 /// Run a case. Returns its problems and its capture.
 ///
 /// Linux and the emulator share this machine's processors in real time, so a case can fail because
 /// either of them had to wait. A case that fails therefore runs again, until it has passed or failed
-/// twice. Wrong bytes are final.
+/// twice. A failure while the emulator was late is not counted, up to [`MAX_LATE_FAILURES`]. Wrong
+/// bytes are final.
 pub(crate) fn run(case: &Case) -> (Vec<String>, Vec<u8>) {
-    let (mut passed, mut failed) = (0, 0);
+    let (mut passed, mut failed, mut late_failures) = (0, 0, 0);
     loop {
         let (mut problems, capture, lateness) = run_once(case);
-        *if problems.is_empty() { &mut passed } else { &mut failed } += 1;
         let Some(late) = lateness else { return (problems, capture) };
-        if !problems.is_empty() && !late.is_valid() {
+        if problems.is_empty() {
+            passed += 1;
+        } else if late.is_valid() || late_failures == MAX_LATE_FAILURES {
+            failed += 1;
+        } else {
+            late_failures += 1;
             let tail = late.quantile(0.999).as_nanos() as f64 / 1e6;
             problems.push(format!("the emulator was late: p99.9 {tail:.1} ms"));
         }
@@ -99,10 +107,8 @@ pub(crate) fn run(case: &Case) -> (Vec<String>, Vec<u8>) {
             return (problems, capture);
         }
         println!(
-            "{} ... repeated: {}/{} passed; {}",
+            "{} ... repeated: {passed} passed, {failed} failed, {late_failures} failed late; {}",
             case.name,
-            passed,
-            passed + failed,
             problems.join("; ")
         );
     }
