@@ -142,18 +142,26 @@ axe:
 		{ mkdir -p $(AXE) && cd $(AXE) && npm pack --silent axe-core@4.14.1 >/dev/null && \
 		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is skipped"
 
+# Makes targets one after the other, and prints how long each of them took.
+define timed
++@set -e; for part in $(1); do \
+	started=$$(date +%s); $(MAKE) $$part; echo "== $$part: $$(($$(date +%s) - started)) s"; \
+done
+endef
+
 # Downloads, tests in real time and single-threaded builds leave a processor idle, so two lists of
 # targets run side by side. The playground comes first, because installations and wheels contain it.
 .PHONY: ci-builds ci-runs
-ci: test test-playground $(BIN)/python ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
+ci: $(BIN)/python ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
+	$(call timed,test test-playground)
 	$(MAKE) --jobs=2 ci-builds ci-runs
-	$(MAKE) digests-smoke bench-smoke docs
+	$(call timed,digests-smoke bench-smoke docs)
 
 ci-builds:
-	$(MAKE) --jobs=1 demo wheels-smoke audit check-targets
+	$(call timed,demo wheels-smoke audit check-targets)
 
 ci-runs:
-	$(MAKE) --jobs=1 test-platforms test-slow interop
+	$(call timed,test-platforms test-slow interop)
 
 .PHONY: digests-smoke
 digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-smoke
