@@ -110,14 +110,15 @@ impl<'a> CaptureFile<'a> {
         if self.full_at.is_some() {
             return Ok(());
         }
-        self.bytes.clear();
-        packet.emit(&mut self.bytes)?;
-        let captured = self.writer.captured(self.bytes.len()) as u64;
-        if self.writer.written() + captured + PACKET_OVERHEAD > self.limit {
+        let original = packet.wire_len();
+        let captured = self.writer.captured(original);
+        if self.writer.written() + captured as u64 + PACKET_OVERHEAD > self.limit {
             self.full_at = Some(now);
             return Ok(());
         }
-        self.writer.write_packet(interface, now, direction, &self.bytes, None)?;
+        self.bytes.clear();
+        packet.emit_start(captured, &mut self.bytes)?;
+        self.writer.write_packet(interface, now, direction, &self.bytes, original, None)?;
         Ok(())
     }
 }

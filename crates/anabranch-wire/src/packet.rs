@@ -78,11 +78,22 @@ impl Packet {
     /// # Errors
     /// As [`Segment::emit`], [`Datagram::emit`] and [`PacketTooBig::emit`]; `out` is then unchanged.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        self.emit_start(usize::MAX, out)
+    }
+
+    /// Append the first `most` bytes of the packet to `out`.
+    ///
+    /// # Errors
+    /// As [`Packet::emit`].
+    pub fn emit_start(&self, most: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        let start = out.len();
         match self {
-            Packet::Tcp(segment) => segment.emit(out),
-            Packet::Udp(datagram) => datagram.emit(out),
-            Packet::TooBig(message) => message.emit(out),
+            Packet::Tcp(segment) => return segment.emit_start(most, out),
+            Packet::Udp(datagram) => datagram.emit(out)?,
+            Packet::TooBig(message) => message.emit(out)?,
         }
+        out.truncate(start.saturating_add(most));
+        Ok(())
     }
 
     /// Parse an IP packet. Bytes beyond the packet's own length are ignored.

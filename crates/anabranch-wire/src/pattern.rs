@@ -17,6 +17,18 @@ pub const MAX_SLICE: usize = 1 << 16;
 static BYTES: LazyLock<Vec<u8>> =
     LazyLock::new(|| (0..PERIOD as usize + MAX_SLICE).map(|n| byte(n as u64 % PERIOD)).collect());
 
+/// For each phase, the sum of the 16-bit words before it, of which the first byte is the high half. A
+/// byte that is alone counts as half a word.
+static SUMS: LazyLock<Vec<u32>> = LazyLock::new(|| {
+    let word_half = |phase: u64| u32::from(byte(phase)) << if phase % 2 == 0 { 8 } else { 0 };
+    let mut sum = 0;
+    let after = (0..PERIOD).map(|phase| {
+        sum += word_half(phase);
+        sum
+    });
+    std::iter::once(0).chain(after).collect()
+});
+
 /// The phase (offset modulo [`PERIOD`]) of stream offset `offset`.
 pub fn phase_of(offset: u64) -> u32 {
     (offset % PERIOD) as u32
@@ -29,6 +41,15 @@ pub fn phase_of(offset: u64) -> u32 {
 pub fn slice(phase: u32, len: usize) -> &'static [u8] {
     assert!(u64::from(phase) < PERIOD && len <= MAX_SLICE, "slice of the pattern out of bounds");
     &BYTES[phase as usize..phase as usize + len]
+}
+
+/// Sum of the big-endian 16-bit words of `len` bytes from phase `phase`. A byte at an even phase is the
+/// high half of a word.
+///
+/// # Panics
+/// If the bytes are not in one period.
+pub(crate) fn sum(phase: u32, len: u32) -> u32 {
+    SUMS[(phase + len) as usize] - SUMS[phase as usize]
 }
 
 /// One byte of the pattern: the top byte of a 64-bit mix of its phase. Neighbouring bytes look

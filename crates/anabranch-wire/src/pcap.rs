@@ -84,18 +84,23 @@ impl<W: Write> PcapWriter<W> {
         Ok(id)
     }
 
-    /// Write one IP packet, seen on `interface` at time `at`, with an optional comment for the
-    /// reader. Time counts from the epoch of the capture.
+    /// Write one IP packet of `original` bytes, seen on `interface` at time `at`, with an optional comment
+    /// for the reader. `bytes` are the packet, or at least the [kept](Self::captured) part of it. Time
+    /// counts from the epoch of the capture.
     ///
     /// # Errors
     /// If writing fails, `interface` belongs to another capture, the comment has more than 65535
     /// bytes, or the packet does not fit into a block.
+    ///
+    /// # Panics
+    /// If `bytes` are fewer than the kept ones.
     pub fn write_packet(
         &mut self,
         interface: InterfaceId,
         at: Instant,
         direction: Direction,
         bytes: &[u8],
+        original: usize,
         comment: Option<&str>,
     ) -> io::Result<()> {
         if interface.0 >= self.interfaces {
@@ -105,10 +110,14 @@ impl<W: Write> PcapWriter<W> {
             ));
         }
         let nanos = at.as_nanos();
-        let original = length32(bytes.len())?;
-        let captured = self.captured(bytes.len());
-        let words =
-            [interface.0, (nanos >> 32) as u32, nanos as u32, length32(captured)?, original];
+        let captured = self.captured(original);
+        let words = [
+            interface.0,
+            (nanos >> 32) as u32,
+            nanos as u32,
+            length32(captured)?,
+            length32(original)?,
+        ];
         let body = self.begin(ENHANCED_PACKET);
         body.extend_from_slice(words.map(u32::to_le_bytes).as_flattened());
         body.extend_from_slice(&bytes[..captured]);
@@ -261,7 +270,7 @@ mod tests {
         capture.add_interface("a", None).unwrap();
         let second = capture.add_interface("b", None).unwrap();
         let at = Instant::from_nanos(0x0102_0304_0506_0708);
-        capture.write_packet(second, at, Direction::Outbound, b"abcde", Some("why")).unwrap();
+        capture.write_packet(second, at, Direction::Outbound, b"abcde", 5, Some("why")).unwrap();
         let blocks = blocks(&capture.finish().unwrap());
         let mut expected = vec![1, 0, 0, 0, 4, 3, 2, 1, 8, 7, 6, 5, 5, 0, 0, 0, 5, 0, 0, 0];
         expected.extend(b"abcde\0\0\0");
@@ -273,7 +282,7 @@ mod tests {
     fn a_snap_length_cuts_packets_and_keeps_their_original_lengths() {
         let mut capture = PcapWriter::with_snap_length(Vec::new(), 3).unwrap();
         let only = capture.add_interface("a", None).unwrap();
-        capture.write_packet(only, Instant::ZERO, Direction::Outbound, b"abcde", None).unwrap();
+        capture.write_packet(only, Instant::ZERO, Direction::Outbound, b"abcd", 5, None).unwrap();
         let blocks = blocks(&capture.finish().unwrap());
         assert_eq!(blocks[1].1[4..8], [3, 0, 0, 0]);
         assert_eq!(blocks[2].1[12..24], [3, 0, 0, 0, 5, 0, 0, 0, b'a', b'b', b'c', 0]);
@@ -284,11 +293,11 @@ mod tests {
         let mut capture = PcapWriter::new(Vec::new()).unwrap();
         let unknown = InterfaceId(0);
         let at = Instant::ZERO;
-        assert!(capture.write_packet(unknown, at, Direction::Inbound, b"", None).is_err());
+        assert!(capture.write_packet(unknown, at, Direction::Inbound, b"", 0, None).is_err());
         let long = "x".repeat(65_536);
         assert!(capture.add_interface(&long, None).is_err());
         let known = capture.add_interface("a", None).unwrap();
-        assert!(capture.write_packet(known, at, Direction::Inbound, b"", Some(&long)).is_err());
+        assert!(capture.write_packet(known, at, Direction::Inbound, b"", 0, Some(&long)).is_err());
         assert_eq!(blocks(&capture.finish().unwrap()).len(), 2);
     }
 }

@@ -100,13 +100,28 @@ impl Segment {
     /// If the addresses belong to different families, the options exceed 40 bytes, or the packet is
     /// too long for the length field of its IP header. `out` is then unchanged.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
-        let tcp_at = self.emit_unsummed(&[], out)?;
+        self.emit_start(usize::MAX, out)
+    }
+
+    /// Append the first `most` bytes of the packet that [`Segment::emit`] appends.
+    ///
+    /// # Errors
+    /// As [`Segment::emit`].
+    pub fn emit_start(&self, most: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        let start = out.len();
+        let emitted = self.emit_headers(self.payload.len(), out);
+        let tcp_at = emitted.inspect_err(|_| out.truncate(start))?;
         // The checksum field already holds the sum of the pseudo-header.
         let mut checksum = Checksum::new();
         checksum.add(&out[tcp_at..]);
+        checksum.add_payload(&self.payload);
         // Flipping one bit never turns one of the two one's complement zeros into the other.
         let checksum = checksum.finish() ^ u16::from(!self.checksum_ok);
         out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&checksum.to_be_bytes());
+        let end = start.saturating_add(most);
+        let room = end.saturating_sub(out.len()).min(self.payload.len());
+        self.payload.slice(0, room).for_each_slice(|bytes| out.extend_from_slice(bytes));
+        out.truncate(end);
         Ok(())
     }
 
@@ -118,11 +133,11 @@ impl Segment {
     /// As [`Segment::emit`]; `out` is then unchanged.
     pub fn emit_unsummed(&self, more: &[Payload], out: &mut Vec<u8>) -> Result<usize, EmitError> {
         let start = out.len();
-        let emitted = self.emit_unwound(more, out);
-        if emitted.is_err() {
-            out.truncate(start);
-        }
-        emitted
+        let payloads = || [&self.payload].into_iter().chain(more);
+        let emitted = self.emit_headers(payloads().map(Payload::len).sum(), out);
+        let tcp_at = emitted.inspect_err(|_| out.truncate(start))?;
+        payloads().for_each(|payload| payload.for_each_slice(|bytes| out.extend_from_slice(bytes)));
+        Ok(tcp_at)
     }
 
     /// Parse an IP packet that contains a TCP segment. Bytes beyond the packet's own length are
@@ -177,10 +192,13 @@ impl Segment {
         HEADER_BYTES + self.options.bytes_len() + self.payload.len()
     }
 
-    /// Like [`Segment::emit_unsummed`], but after an error `out` may contain part of the packet.
-    fn emit_unwound(&self, more: &[Payload], out: &mut Vec<u8>) -> Result<usize, EmitError> {
+    /// Append the IP header, the TCP header and the options of a packet with `payload` bytes of payload.
+    /// The TCP checksum field holds the sum of the pseudo-header. Returns the offset of the TCP header.
+    /// After an error, `out` may contain part of them.
+    fn emit_headers(&self, payload: usize, out: &mut Vec<u8>) -> Result<usize, EmitError> {
         let (source, destination) = (self.source, self.destination);
-        let tcp_len = self.tcp_len() + more.iter().map(Payload::len).sum::<usize>();
+        let option_bytes = self.options.bytes_len();
+        let tcp_len = HEADER_BYTES + option_bytes + payload;
         Addresses::new(source.address, destination.address)?.emit(
             PROTOCOL_TCP,
             self.ecn,
@@ -188,12 +206,8 @@ impl Segment {
             out,
         )?;
         let tcp_at = out.len();
-        let option_bytes = self.options.bytes_len();
         self.header.emit(source.port, destination.port, option_bytes, out);
         self.options.emit(out)?;
-        for payload in [&self.payload].into_iter().chain(more) {
-            payload.for_each_slice(|bytes| out.extend_from_slice(bytes));
-        }
         let pseudo = Checksum::of_tcp_pseudo_header(source.address, destination.address, tcp_len);
         // The checksum field takes the sum itself, not its complement.
         out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&(!pseudo.finish()).to_be_bytes());

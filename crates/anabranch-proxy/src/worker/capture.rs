@@ -62,7 +62,10 @@ impl Running {
         let found = self.interfaces.iter().find(|(own, _)| *own == address);
         let Some((_, interface)) = found else { return Ok(()) };
         self.bytes.clear();
-        packet.emit(&mut self.bytes).map_err(io::Error::other)?;
-        self.writer.write_packet(*interface, clock::calendar(), direction, &self.bytes, None)
+        let original = packet.wire_len();
+        let captured = self.writer.captured(original);
+        packet.emit_start(captured, &mut self.bytes).map_err(io::Error::other)?;
+        let at = clock::calendar();
+        self.writer.write_packet(*interface, at, direction, &self.bytes, original, None)
     }
 }

@@ -1,11 +1,16 @@
 //! Emitted values parse to the same value, parsed bytes can be emitted, and nothing panics.
 
-use anabranch_wire::{Segment, TcpOptions};
+use anabranch_wire::{Datagram, Packet, Segment, TcpOptions};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::arbitrary;
+
+fn datagram(of: Segment) -> Datagram {
+    let Segment { source, destination, payload, ecn, .. } = of;
+    Datagram { source, destination, payload, ecn }
+}
 
 fn emitted(segment: &Segment) -> Vec<u8> {
     let mut out = Vec::new();
@@ -50,6 +55,21 @@ proptest! {
         // Trailing bytes, such as the padding of a short Ethernet frame, have no effect.
         out.extend([0xa5; 3]);
         prop_assert_eq!(Segment::parse(&out[7..]), Ok(segment));
+    }
+
+    #[test]
+    fn the_start_of_a_packet_equals_that_of_the_whole(
+        segment in arbitrary::segment(),
+        most in prop_oneof![Just(usize::MAX), 0..3_000_usize],
+    ) {
+        let packets = [Packet::from(segment.clone()), datagram(segment).into()];
+        for packet in packets {
+            let mut all = Vec::new();
+            packet.emit(&mut all).unwrap();
+            let mut out = vec![0xa5; 7];
+            packet.emit_start(most, &mut out).unwrap();
+            prop_assert_eq!(&out[7..], &all[..most.min(all.len())]);
+        }
     }
 
     #[test]
