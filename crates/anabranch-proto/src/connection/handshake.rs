@@ -351,15 +351,19 @@ impl Connection {
     }
 
     /// MP_CAPABLE with both keys, while the peer may not have this host's key. RFC 8684 §3.1.
+    #[inline]
     pub(super) fn keys_to_repeat(&self) -> Option<MpCapable> {
+        if !self.session.is_initiator() {
+            return None;
+        }
+        let subflow = &self.subflows.first()?.subflow;
+        let initial = subflow.identity().purpose == Purpose::Initial;
+        (initial && !subflow.is_confirmed()).then(|| self.both_keys()).flatten()
+    }
+
+    fn both_keys(&self) -> Option<MpCapable> {
         let Keys { local, remote } = self.session.keys()?;
-        let initial = self.subflows.first().filter(|ctx| {
-            self.session.is_initiator()
-                && ctx.subflow.identity().purpose == Purpose::Initial
-                && !ctx.subflow.is_confirmed()
-        });
-        let keys = CapableKeys::Both { sender: local, receiver: remote };
-        initial.map(|_| self.session.capable(keys))
+        Some(self.session.capable(CapableKeys::Both { sender: local, receiver: remote }))
     }
 
     /// Outcome of the attempt to use TCP Fast Open, if the SYN/ACK of the first subflow shows one.

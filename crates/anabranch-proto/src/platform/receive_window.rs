@@ -265,7 +265,12 @@ impl ReceiveWindow {
     /// RFC 9293 §3.8.6.2.2. Full segments have `mss` bytes.
     #[inline]
     pub(crate) fn poll(&mut self, held: RecvQueueState, mss: u64) -> (u64, bool) {
-        let edge = self.in_whole_segments(held, self.edge(held), mss);
+        let edge = self.edge(held);
+        // Nothing was read since the last call. Rounding would not move the edge on.
+        if edge <= self.promised {
+            return (self.move_to(held, self.promised), false);
+        }
+        let edge = self.in_whole_segments(held, edge, mss);
         if !self.is_worthwhile(held, edge, mss) {
             return (self.move_to(held, self.promised), false);
         }
