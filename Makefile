@@ -41,12 +41,16 @@ $(BIN)/python $(TEST_BIN)/python:
 	@# The pip of Python 3.11 may take more than 20 minutes to resolve the dependencies.
 	$@ -m pip install --quiet --disable-pip-version-check --upgrade pip
 
+# A module that is stripped shares no build with other targets: Cargo would compile everything twice.
+UNSTRIPPED := --strip false
+
 # The package with its command at .venv/bin/anabranch. Its wheel stays, so that it can be checked.
 WHEEL := target/wheel
 $(VENV)/.installed: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES) $(BUILT_PLAYGROUND)
 	@echo "Building anabranch (first build: two to five minutes), then installing Python packages (half a minute) ..."
 	rm -rf $(WHEEL)
-	$(BIN)/python -m pip wheel --disable-pip-version-check --no-deps --wheel-dir $(WHEEL) .
+	MATURIN_PEP517_ARGS='$(UNSTRIPPED)' \
+		$(BIN)/python -m pip wheel --disable-pip-version-check --no-deps --wheel-dir $(WHEEL) .
 	$(BIN)/python -m pip install --disable-pip-version-check $(WHEEL)/*.whl
 	@# A wheel of the version that was installed before changes nothing without force.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(WHEEL)/*.whl
@@ -56,7 +60,7 @@ $(VENV)/.installed: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES) $(BUILT_PLAY
 # tests, with assertions.
 $(TEST_VENV)/.installed: $(TEST_BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
 	@echo "Building and installing anabranch with its test tools (the first build takes a few minutes) ..."
-	MATURIN_PEP517_ARGS='--profile dev' \
+	MATURIN_PEP517_ARGS='--profile dev $(UNSTRIPPED)' \
 		$(TEST_BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	@touch $@
 
