@@ -233,13 +233,18 @@ impl Connection {
     }
 
     /// The peer reports that it has lost these addresses. The scheduler must not use their subflows
-    /// until they show signs of life.
+    /// until they show signs of life. A platform may close them instead.
     pub(super) fn verify_liveness_of(&mut self, now: Instant, told_on: Slot, address_ids: &[u8]) {
         for slot in self.subflows.slots() {
             let ctx = &self.subflows[slot];
             let lost = address_ids.contains(&ctx.subflow.identity().remote_address_id);
             if lost && slot != told_on && !ctx.is_reaped() {
-                self.subflows.edit(slot).subflow.verify_liveness(now);
+                let mut ctx = self.subflows.edit(slot);
+                match self.config.platform.closes_removed {
+                    true => ctx.subflow.reset(None),
+                    false => ctx.subflow.verify_liveness(now),
+                }
+                drop(ctx);
                 // A peer that lost its interface drops out-of-order data as well.
                 self.resend_for(slot);
                 self.send.queue.reassign(slot);

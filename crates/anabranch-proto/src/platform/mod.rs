@@ -91,6 +91,9 @@ pub struct Platform {
     /// Whether a listener acknowledges the segment that completes the handshake of a connection. The
     /// acknowledgement has the first data sequence signal.
     pub acknowledges_third_ack: bool,
+    /// Whether a host closes a subflow at once when the peer says that it has lost the subflow's address.
+    /// RFC 8684 §3.4.2 has the host find out first whether the subflow still answers.
+    pub closes_removed: bool,
     /// Whether a receiver takes a smaller sample as the round-trip time at once, rather than as part
     /// of an average.
     pub takes_smaller_receive_rtt: bool,

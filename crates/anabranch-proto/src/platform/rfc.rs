@@ -78,6 +78,7 @@ impl Platform {
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             acknowledges_third_ack: true,
+            closes_removed: false,
             takes_smaller_receive_rtt: false,
             sends_each_write: false,
             data_ack: DataAckRule::AfterAck,

@@ -135,6 +135,16 @@ mod backup {
     }
 
     #[test]
+    fn the_original_kernel_uses_it_as_soon_as_the_peer_says_that_it_has_lost_the_regular_path() {
+        let keys = "stack = \"mptcp.org-0.89\"\npath_manager = \"backup\"";
+        let outcome = run(&scenario(LTE, &change("20s", "down", true), keys), 1);
+        // Three round trips of slow start. While it waits for an answer of the regular path, a host
+        // would send one segment in each.
+        let rate = arrived(&outcome, 1, 20.0, 20.4);
+        assert!(rate > 1.0, "{rate:.2} Mbit/s on the backup");
+    }
+
+    #[test]
     fn the_regular_path_can_be_another_than_the_first() {
         let manager = "path_manager = { kind = \"backup\", regular = \"second\" }";
         let outcome = run(&scenario(LTE, "", manager), 1);

@@ -271,6 +271,7 @@ impl Platform {
             // `tcp_rcv_state_process` answers the last segment of a join only
             // (`subflow_finish_connect`, `check_fully_established`).
             acknowledges_third_ack: false,
+            closes_removed: false,
             // `tcp_rcv_rtt_update`
             takes_smaller_receive_rtt: true,
             // `__mptcp_push_pending`: a burst does not extend beyond written data.

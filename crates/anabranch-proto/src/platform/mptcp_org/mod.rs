@@ -148,6 +148,8 @@ impl Platform {
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             acknowledges_third_ack: true,
+            // `mptcp_send_reset_rem_id`
+            closes_removed: true,
             takes_smaller_receive_rtt: false,
             sends_each_write: true,
             data_ack: DataAckRule::BeforeAck,
