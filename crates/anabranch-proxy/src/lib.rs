@@ -11,6 +11,8 @@
 //! a table of nftables, and removes them at the end. The other has none, and parses all packets.
 
 #[cfg(target_os = "linux")]
+mod capture_files;
+#[cfg(target_os = "linux")]
 mod clock;
 pub mod convert;
 #[cfg(target_os = "linux")]
@@ -35,4 +37,4 @@ mod uplinks;
 mod worker;
 
 #[cfg(target_os = "linux")]
-pub use supervisor::main;
+pub use supervisor::{Program, main};

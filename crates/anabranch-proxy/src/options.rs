@@ -57,6 +57,9 @@ Examples:
 /// Size at which a capture ends by default, as that of `anabranch run`.
 const CAPTURE_LIMIT: &str = "2GB";
 
+/// Bytes that qlog needs of each packet: all headers.
+const QLOG_SNAP: u32 = 128;
+
 /// Give a struct of options `or`: the own value first, then another one's.
 macro_rules! or {
     ($name:ident: options $($option:ident)*, lists $($list:ident)*, flags $($flag:ident)*, parts $($part:ident)*) => {
@@ -113,6 +116,9 @@ pub(crate) struct CommonOptions {
     /// Keep this many bytes of each captured packet; 128 have all headers [default: all].
     #[arg(long, value_name = "COUNT")]
     pub(crate) snap: Option<u32>,
+    /// Write each subflow as qlog, for qvis, to this file when the program ends (with Python only).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qlog: Option<PathBuf>,
     /// Stop the capture at this size [default: 2GB].
     #[arg(long, value_name = "SIZE")]
     pub(crate) pcap_limit: Option<String>,
@@ -133,7 +139,7 @@ pub(crate) struct CommonOptions {
 
 or!(CommonOptions:
     options config secret_file name scheduler congestion_control remedies buffer pcap snap
-        pcap_limit metrics user,
+        qlog pcap_limit metrics user,
     lists uplink, flags log_destinations dry_run, parts);
 
 /// Options of a client.
@@ -219,7 +225,10 @@ impl CommonOptions {
         if self.pcap.is_none() && (self.snap.is_some() || self.pcap_limit.is_some()) {
             return Err("snap and pcap_limit: they need pcap, the file of the capture".into());
         }
-        Ok(self.pcap.as_ref().map(|_| CaptureOrder { snap, limit: limit.as_u64() }))
+        // qlog needs the headers only.
+        let snap = if self.pcap.is_none() { QLOG_SNAP } else { snap };
+        let wanted = self.pcap.is_some() || self.qlog.is_some();
+        Ok(wanted.then_some(CaptureOrder { snap, limit: limit.as_u64() }))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -370,6 +379,7 @@ mod tests {
             (&["--uplink", "eth0", "--buffer", "much"], "buffer: "),
             (&["--uplink", "eth0,budget=some"], "uplink: budget: "),
             (&["--uplink", "eth0", "--snap", "128"], "snap and pcap_limit: "),
+            (&["--uplink", "eth0", "--qlog", "f", "--snap", "128"], "snap and pcap_limit: "),
             (&["--uplink", "eth0", "--pcap", "f", "--snap", "0"], "snap: 0 is no number"),
             (&["--uplink", "eth0", "--pcap", "f", "--pcap-limit", "big"], "pcap_limit: "),
         ] {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+use crate::capture_files::CaptureFiles;
 use crate::options::{Cli, ClientOptions, Command, CommonOptions, RelayOptions};
 use crate::orders::{Assignment, Order, Role, Uplink};
 use crate::proof::Key;
@@ -32,6 +33,8 @@ const DRAINING: Duration = Duration::from_secs(30);
 const SETTLING: Duration = Duration::from_millis(100);
 const DEFAULT_USER: &str = "nobody";
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1080);
+const NO_QLOG: &str = "qlog: this program reads no captures; write one with --pcap FILE --snap 128, \
+                       and convert it where Python is: anabranch analyze FILE --qlog OUT";
 const MAX_CONNECTIONS: usize = 1024;
 const MAX_CONNECTIONS_PER_CLIENT: usize = 256;
 
@@ -51,9 +54,18 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Run the command with these arguments, and return its exit status. `program` starts the same
-/// command again: the process without privileges gets its arguments after these.
-pub fn main(arguments: &[String], program: &[String]) -> u8 {
+/// How this program starts others.
+#[derive(Clone, Copy, Debug)]
+pub struct Program<'a> {
+    /// Command that starts this one again: the process without privileges gets its arguments after
+    /// these words.
+    pub again: &'a [String],
+    /// Command that reads a capture from its standard input, and writes qlog to its standard output.
+    pub to_qlog: Option<&'a [String]>,
+}
+
+/// Run the command with these arguments, and return its exit status.
+pub fn main(arguments: &[String], program: Program<'_>) -> u8 {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -93,12 +105,12 @@ fn of_worker(error: io::Error) -> Failure {
     }
 }
 
-fn client(options: ClientOptions, program: &[String]) -> Result<(), Failure> {
+fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
     let options = options.complete().map_err(Failure::Usage)?;
     let common = &options.common;
     let relay = options.relay.as_deref().map(setup::resolve_ipv4).transpose();
     let relay = relay.map_err(|problem| Failure::Usage(format!("relay: {problem}")))?;
-    let instance = Instance::new(common, "client")?;
+    let instance = Instance::new(common, "client", program)?;
     let mut record = instance.prepare(common)?;
     let target = relay.map(|relay| *relay.ip());
     let named = options.uplinks().map_err(Failure::Usage)?;
@@ -125,13 +137,13 @@ fn client(options: ClientOptions, program: &[String]) -> Result<(), Failure> {
     let done = instance.run(program, &assignment, &network, record.as_mut(), following);
     // Whatever happened, the network was taken down.
     record.into_iter().for_each(Record::clear);
-    done
+    done.and_then(|()| instance.write_qlog())
 }
 
-fn relay(options: RelayOptions, program: &[String]) -> Result<(), Failure> {
+fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
     let options = options.complete().map_err(Failure::Usage)?;
     let common = &options.common;
-    let instance = Instance::new(common, "relay")?;
+    let instance = Instance::new(common, "relay", program)?;
     let mut record = instance.prepare(common)?;
     let mut interfaces = common.uplink.clone();
     if interfaces.is_empty() {
@@ -159,7 +171,7 @@ fn relay(options: RelayOptions, program: &[String]) -> Result<(), Failure> {
     let done = instance.run(program, &assignment, &network, record.as_mut(), None);
     // Whatever happened, the network was taken down.
     record.into_iter().for_each(Record::clear);
-    done
+    done.and_then(|()| instance.write_qlog())
 }
 
 /// A named client or relay of this host.
@@ -168,12 +180,22 @@ struct Instance {
     /// User and group of the process without privileges.
     owner: (u32, u32),
     key: Option<Key>,
-    /// The file of the capture. The process without privileges gets it as its standard output.
-    capture: Option<fs::File>,
+    /// The process without privileges gets the file of the packets as its standard output.
+    capture: Option<CaptureFiles>,
+    /// Command that converts a capture to qlog.
+    to_qlog: Vec<String>,
 }
 
 impl Instance {
-    fn new(common: &CommonOptions, default_name: &str) -> Result<Self, Failure> {
+    fn new(
+        common: &CommonOptions,
+        default_name: &str,
+        program: Program<'_>,
+    ) -> Result<Self, Failure> {
+        if common.qlog.is_some() && program.to_qlog.is_none() {
+            return Err(Failure::Usage(NO_QLOG.to_owned()));
+        }
+        let to_qlog = program.to_qlog.unwrap_or_default().to_vec();
         let capabilities = rustix::thread::capabilities(None).map_err(io::Error::from)?;
         if !common.dry_run && !capabilities.effective.contains(CapabilitySet::NET_ADMIN) {
             let message = "run it as root: it sets up interfaces, routes and nftables";
@@ -183,9 +205,11 @@ impl Instance {
         let key = common.secret_file.as_deref().map(read_key).transpose();
         let key = key.map_err(|problem| Failure::Usage(format!("secret_file: {problem}")))?;
         let owner = find_owner(common.user.as_deref()).map_err(Failure::Usage)?;
-        let capture = common.pcap.as_deref().filter(|_| !common.dry_run).map(create_private);
-        let capture = capture.transpose().map_err(Failure::Usage)?;
-        Ok(Instance { name, owner, key, capture })
+        let capture = match common.dry_run {
+            true => None,
+            false => CaptureFiles::create(common).map_err(Failure::Usage)?,
+        };
+        Ok(Instance { name, owner, key, capture, to_qlog })
     }
 
     /// Remove what an earlier process has left. Returns the record of this one, unless it changes
@@ -222,10 +246,16 @@ impl Instance {
         }
     }
 
+    /// Convert the capture, if there is to be a qlog file.
+    fn write_qlog(self) -> Result<(), Failure> {
+        let Some(capture) = self.capture else { return Ok(()) };
+        if capture.convert(&self.to_qlog, self.owner)? { Ok(()) } else { Err(Failure::Told(1)) }
+    }
+
     /// Set up the network, run the other process to its end, and take the network down.
     fn run(
         &self,
-        program: &[String],
+        program: Program<'_>,
         assignment: &Assignment,
         network: &Setup,
         record: Option<&mut Record>,
@@ -247,7 +277,7 @@ impl Instance {
 
     async fn supervise(
         &self,
-        program: &[String],
+        program: Program<'_>,
         assignment: &Assignment,
         mut following: Option<Following>,
         mut signals: Signals,
@@ -280,17 +310,18 @@ impl Instance {
     /// Start the process without privileges.
     async fn start(
         &self,
-        program: &[String],
+        program: Program<'_>,
         assignment: &Assignment,
     ) -> io::Result<(Child, ChildStdin)> {
-        let mut command = Process::new(&program[0]);
+        let again = program.again;
+        let mut command = Process::new(&again[0]);
         // What `ps` shows must not depend on the process that looks.
-        if program.len() == 1 {
+        if again.len() == 1 {
             command.arg0("anabranch-proxy");
         }
-        command.args(&program[1..]).arg("worker").stdin(Stdio::piped()).kill_on_drop(true);
-        let capture = self.capture.as_ref().map(fs::File::try_clone).transpose()?;
-        command.stdout(capture.map_or_else(Stdio::null, Stdio::from));
+        command.args(&again[1..]).arg("worker").stdin(Stdio::piped()).kill_on_drop(true);
+        let packets = self.capture.as_ref().map(CaptureFiles::packets).transpose()?;
+        command.stdout(packets.unwrap_or_else(Stdio::null));
         // A terminal's signals are for the supervisor.
         command.process_group(0);
         let (user, group) = self.owner;
@@ -298,7 +329,7 @@ impl Instance {
             command.uid(user).gid(group);
         }
         let mut child = command.spawn().map_err(|error| {
-            io::Error::new(error.kind(), format!("{} as user {user}: {error}", program[0]))
+            io::Error::new(error.kind(), format!("{} as user {user}: {error}", again[0]))
         })?;
         let mut orders = child.stdin.take().expect("it is piped");
         send(&mut orders, assignment).await?;
@@ -423,13 +454,6 @@ impl Following {
         }
         Ok(orders)
     }
-}
-
-/// Create a file that nobody else may read, in place of one that exists.
-fn create_private(file: &Path) -> Result<fs::File, String> {
-    let created =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
-    created.map_err(|error| format!("pcap: {}: {error}", file.display()))
 }
 
 /// Read the secret, which nobody but its owner may read.

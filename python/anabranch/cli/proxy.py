@@ -42,6 +42,7 @@ def proxy(
         status = _core.proxy(
             ["anabranch proxy", *(arguments or ["--help"])],
             [sys.executable, "-m", "anabranch", "proxy"],
+            [sys.executable, "-m", "anabranch.analyze.qlog"],
         )
     except OSError as error:
         raise InputError(str(error)) from None
