@@ -183,7 +183,7 @@ def test_a_capture_without_multipath_tcp_has_no_qlog(tmp_path: Path, capsys: Cap
 def test_as_a_program_it_converts_the_capture_on_its_standard_input(tmp_path: Path) -> None:
     capture, direct = tmp_path / "run.pcapng", tmp_path / "run.qlog"
     file = tmp_path / "run.toml"
-    file.write_text(scenario("1s").to_toml(), encoding="utf-8")
+    file.write_text(scenario("2s").to_toml(), encoding="utf-8")
     run_command(["run", str(file), "--pcap", str(capture), "--qlog", str(direct)])
     command = [sys.executable, "-m", "anabranch.analyze.qlog"]
     with capture.open("rb") as packets:

@@ -22,7 +22,7 @@ use crate::capture_files::CaptureFiles;
 use crate::options::{Cli, ClientOptions, Command, CommonOptions, RelayOptions};
 use crate::orders::{Assignment, Order, Role, Uplink};
 use crate::proof::Key;
-use crate::setup::{self, ClientSetup, Link, Record, RelaySetup, Setup, Step};
+use crate::setup::{self, ClientSetup, Family, NO_IPV6, Record, RelaySetup, Setup, Ways};
 use crate::worker;
 
 /// Exit status for mistakes of the user, as clap's.
@@ -108,32 +108,31 @@ fn of_worker(error: io::Error) -> Failure {
 fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
     let options = options.complete().map_err(Failure::Usage)?;
     let common = &options.common;
-    let relay = options.relay.as_deref().map(setup::resolve_ipv4).transpose();
-    let relay = relay.map_err(|problem| Failure::Usage(format!("relay: {problem}")))?;
+    let relay = options.relay.as_deref().map(relay_addresses).transpose()?.unwrap_or_default();
     let instance = Instance::new(common, "client", program)?;
     let mut record = instance.prepare(common)?;
-    let target = relay.map(|relay| *relay.ip());
+    let targets = relay.iter().map(SocketAddr::ip).collect();
     let named = options.uplinks().map_err(Failure::Usage)?;
     let interfaces = named.iter().map(|uplink| uplink.interface.clone()).collect();
-    let plan = ClientSetup::new(&instance.name, interfaces, common.uplink.len(), target)?;
+    let plan = ClientSetup::new(&instance.name, interfaces, common.uplink.len(), targets)?;
     let plan = if options.tun { plan.with_tun() } else { plan };
-    let network = plan.plan(instance.owner.0)?;
+    let ways = plan.ways(&[])?;
+    let network = plan.plan(instance.owner.0, &ways);
     if common.dry_run {
         print!("{}", network.describe());
         return Ok(());
     }
-    let (mut uplinks, links): (Vec<_>, Vec<_>) = plan.uplinks()?.into_iter().unzip();
+    let mut uplinks = plan.uplinks(&ways);
     for (uplink, named) in uplinks.iter_mut().zip(named) {
         uplink.budget = named.budget;
     }
-    for uplink in uplinks.iter().filter(|uplink| !uplink.usable) {
+    for uplink in uplinks.iter().filter(|uplink| uplink.usable.is_empty()) {
         warn!(uplink = uplink.interface, "no link, or no route, for now");
     }
-    let relay = relay.map(SocketAddr::V4);
     let listen = options.listen.unwrap_or(DEFAULT_LISTEN);
     let role = Role::Client { listen, relay, tun: plan.tun().map(str::to_owned) };
     let assignment = instance.assignment(common, plan.device(), uplinks, role);
-    let following = Some(Following { plan, links });
+    let following = Some(Following { plan, ways });
     let done = instance.run(program, &assignment, &network, record.as_mut(), following);
     // Whatever happened, the network was taken down.
     record.into_iter().for_each(Record::clear);
@@ -152,7 +151,8 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
         interfaces.push(found.ok_or_else(|| Failure::Usage(none.to_owned()))?);
     }
     let port = options.listen.expect("it was checked");
-    let plan = RelaySetup::new(&instance.name, interfaces, port);
+    let families = relay_families(&interfaces)?;
+    let plan = RelaySetup::new(&instance.name, interfaces, families, port);
     let network = plan.plan(instance.owner.0);
     if common.dry_run {
         print!("{}", network.describe());
@@ -172,6 +172,32 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
     // Whatever happened, the network was taken down.
     record.into_iter().for_each(Record::clear);
     done.and_then(|()| instance.write_qlog())
+}
+
+/// The relay's addresses that this host can use.
+fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let wrong = |problem: &str| Failure::Usage(format!("relay: {problem}"));
+    let mut found = setup::resolve(written).map_err(|problem| wrong(&problem))?;
+    found.retain(|address| Family::of(address.ip()).is_supported());
+    match found.is_empty() {
+        true => Err(wrong(&format!("{written:?} has IPv6 addresses only: {NO_IPV6}"))),
+        false => Ok(found),
+    }
+}
+
+/// Families with which clients reach a relay through these interfaces.
+fn relay_families(interfaces: &[String]) -> Result<Vec<Family>, Failure> {
+    let mut families = vec![Family::V4];
+    for interface in interfaces {
+        if !setup::has_ipv6(interface)? || families.contains(&Family::V6) {
+            continue;
+        }
+        match Family::V6.is_supported() {
+            true => families.push(Family::V6),
+            false => warn!(interface, "its IPv6 addresses are not used: {NO_IPV6}"),
+        }
+    }
+    Ok(families)
 }
 
 /// A named client or relay of this host.
@@ -422,37 +448,41 @@ impl Monitor {
 /// The uplinks of a client, which come and go.
 struct Following {
     plan: ClientSetup,
-    links: Vec<Option<Link>>,
+    ways: Vec<Ways>,
 }
 
 impl Following {
     /// Connect uplinks that have come up. Returns what the other process has to know.
     fn update(&mut self) -> io::Result<Vec<Order>> {
         let mut orders = Vec::new();
-        for (index, (uplink, link)) in self.plan.uplinks()?.into_iter().enumerate() {
-            let before = &mut self.links[index];
-            if *before == link {
-                continue;
+        for (index, now) in self.plan.ways(&self.ways)?.into_iter().enumerate() {
+            for family in self.plan.families().to_vec() {
+                self.update_way(index, family, &now, &mut orders);
             }
-            let address = uplink.address;
-            if before.is_some() {
-                orders.push(Order::Uplink { address, usable: false });
-            }
-            if let Some(link) = &link {
-                let connected = self.plan.connect(index, link).iter().try_for_each(Step::execute);
-                match connected {
-                    Ok(()) => orders.push(Order::Uplink { address, usable: true }),
-                    // The interface is gone again.
-                    Err(error) => {
-                        warn!(uplink = uplink.interface, %error, "the uplink cannot be used");
-                        *before = None;
-                        continue;
-                    }
-                }
-            }
-            *before = link;
         }
         Ok(orders)
+    }
+
+    fn update_way(&mut self, index: usize, family: Family, now: &Ways, orders: &mut Vec<Order>) {
+        let (before, link) = (self.ways[index].get(family), now.get(family));
+        if before == link {
+            return;
+        }
+        let address = self.plan.address(index, family);
+        if before.is_some() {
+            orders.push(Order::Uplink { address, usable: false });
+        }
+        self.ways[index].set(family, link.cloned());
+        let Some(link) = link else { return };
+        let mut steps = self.plan.connect(index, family, link).into_iter();
+        match steps.try_for_each(|step| step.execute()) {
+            Ok(()) => orders.push(Order::Uplink { address, usable: true }),
+            // The interface is gone again.
+            Err(error) => {
+                warn!(%address, %error, "the uplink cannot be used");
+                self.ways[index].set(family, None);
+            }
+        }
     }
 }
 
