@@ -97,7 +97,7 @@ fn create_private(file: &Path) -> io::Result<File> {
 }
 
 /// Create a file in a folder, which disappears with its last user.
-fn create_nameless(folder: &Path) -> io::Result<File> {
+pub(crate) fn create_nameless(folder: &Path) -> io::Result<File> {
     let flag = rustix::fs::OFlags::TMPFILE.bits();
     private().custom_flags(flag as i32).open(folder)
 }

@@ -20,6 +20,8 @@ mod destinations;
 #[cfg(target_os = "linux")]
 mod front;
 #[cfg(target_os = "linux")]
+mod measurement;
+#[cfg(target_os = "linux")]
 mod options;
 #[cfg(target_os = "linux")]
 mod orders;

@@ -31,6 +31,9 @@ pub(crate) enum Command {
     /// Continue the connections of clients towards their destinations.
     #[command(after_help = RELAY_EXAMPLES)]
     Relay(RelayOptions),
+    /// Measure each uplink towards the relay: rate, delay, queue and loss.
+    #[command(after_help = MEASURE_EXAMPLES)]
+    Measure(MeasureOptions),
     /// The process without privileges, which the others start.
     #[command(hide = true)]
     Worker,
@@ -54,9 +57,18 @@ Examples:
   anabranch-proxy relay --listen 5124 --secret-file secret --metrics 127.0.0.1:9124
   anabranch-proxy relay --listen 5124 --secret-file secret --allow 10.20.0.0/16";
 
+const MEASURE_EXAMPLES: &str = "\
+Examples:
+  anabranch-proxy measure --uplink eth0 --uplink wwan0 --relay relay.example.org:5124 \\
+      --secret-file secret --budget 40MB --out uplinks.toml
+  anabranch advise uplinks.toml                          # policies for these uplinks
+  anabranch run uplinks.toml --scheduler blest           # the same uplinks in the simulator";
+
 /// Size at which a capture ends by default, as that of `anabranch run`.
 const CAPTURE_LIMIT: &str = "2GB";
 
+/// Least budget of a measurement for each uplink, in bytes (this project).
+const LEAST_BUDGET: u64 = 1_000_000;
 /// Bytes that qlog needs of each packet: all headers.
 const QLOG_SNAP: u32 = 128;
 
@@ -168,6 +180,76 @@ pub(crate) struct ClientOptions {
 }
 
 or!(ClientOptions: options relay listen, lists backup, flags tun, parts common);
+
+/// Options of a measurement.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MeasureOptions {
+    /// Interface that leads to the Internet; repeat the option for each.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) uplink: Vec<String>,
+    /// The relay.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) relay: String,
+    /// File with the secret that client and relay share.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: PathBuf,
+    /// Data that all probes together may take, in both directions.
+    #[arg(long, value_name = "SIZE", default_value = "40MB")]
+    pub(crate) budget: String,
+    /// Write the uplinks as a scenario to this file, for anabranch run and anabranch advise.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// User that the process without privileges becomes [default: nobody].
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+}
+
+impl MeasureOptions {
+    /// The budget in bytes.
+    ///
+    /// # Errors
+    /// One line that names the option, its value, and what would be right.
+    pub(crate) fn budget(&self) -> Result<u64, String> {
+        let parsed = self.budget.parse().map_err(|error| format!("budget: {error}"));
+        let bytes = ByteCount::as_u64(parsed?);
+        let least = LEAST_BUDGET * self.uplink.len().max(1) as u64;
+        if bytes < least {
+            let (written, megabytes) = (&self.budget, least / 1_000_000);
+            return Err(format!("budget: {written} is too little; write at least {megabytes}MB"));
+        }
+        Ok(bytes)
+    }
+
+    /// The interfaces.
+    ///
+    /// # Errors
+    /// One line that names the option, its value, and what would be right.
+    pub(crate) fn interfaces(&self) -> Result<Vec<String>, String> {
+        let named = uplinks::parse(&self.uplink)?;
+        if named.iter().any(|uplink| uplink.budget.is_some()) {
+            return Err("uplink: a measurement has one budget for all uplinks, --budget".into());
+        }
+        match named.len() {
+            0 => Err("uplink: name at least one interface, for example --uplink eth0".into()),
+            count if count > crate::setup::MOST_UPLINKS => {
+                Err(format!("uplink: at most {} are possible", crate::setup::MOST_UPLINKS))
+            }
+            _ => Ok(named.into_iter().map(|uplink| uplink.interface).collect()),
+        }
+    }
+
+    /// The options that this command shares with the others. A probe uses the congestion control of
+    /// most hosts.
+    pub(crate) fn common(&self) -> CommonOptions {
+        CommonOptions {
+            secret_file: Some(self.secret_file.clone()),
+            user: self.user.clone(),
+            congestion_control: Some("cubic".to_owned()),
+            remedies: Some("none".parse().expect("a name")),
+            ..CommonOptions::default()
+        }
+    }
+}
 
 /// Options of a relay.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
@@ -393,6 +475,27 @@ mod tests {
         assert!(
             relay(&["--listen", "0", "--secret-file", "s"]).expect_err("0").starts_with("listen")
         );
+    }
+
+    #[test]
+    fn mistakes_in_a_measurement_are_named() {
+        let measure = |more: &[&str]| {
+            let all = ["anabranch-proxy", "measure", "--relay", "r:1", "--secret-file", "s"];
+            match Cli::try_parse_from(all.iter().chain(more)).expect("known options").command {
+                Command::Measure(options) => {
+                    options.interfaces().and_then(|_| options.budget()).expect_err("a mistake")
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        for (more, start) in [
+            (&[][..], "uplink: name at least one"),
+            (&["--uplink", "eth0,budget=1MB"], "uplink: a measurement has one budget"),
+            (&["--uplink", "eth0", "--budget", "much"], "budget: "),
+            (&["--uplink", "a", "--uplink", "b", "--budget", "1MB"], "budget: 1MB is too little"),
+        ] {
+            assert!(measure(more).starts_with(start), "{more:?}: {}", measure(more));
+        }
     }
 
     #[test]

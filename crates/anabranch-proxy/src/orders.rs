@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 use crate::policies::Policies;
+use crate::worker::Observation;
 
 /// All that the process without privileges has to know at its start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +55,20 @@ pub(crate) struct Uplink {
     pub(crate) budget: Option<u64>,
 }
 
+/// Result of the measurement of an uplink.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Measured {
+    /// The link in each direction, as its sender has observed it.
+    Links {
+        /// From the relay.
+        down: Observation,
+        /// To the relay.
+        up: Observation,
+    },
+    /// Reason for the lack of a result.
+    Problem(String),
+}
+
 /// Role of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Role {
@@ -66,6 +81,13 @@ pub(crate) enum Role {
         relay: Vec<SocketAddr>,
         /// Device that the packets of programs reach, if there is one.
         tun: Option<String>,
+    },
+    /// It measures the uplinks of a client.
+    Measure {
+        /// The relay's addresses, one of each family at most.
+        relay: Vec<SocketAddr>,
+        /// Bytes that all probes together may take.
+        budget: u64,
     },
     /// It continues the connections of clients.
     Relay {

@@ -18,9 +18,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::capture_files::CaptureFiles;
-use crate::options::{Cli, ClientOptions, Command, CommonOptions, RelayOptions};
-use crate::orders::{Assignment, Order, Role, Uplink};
+use crate::capture_files::{self, CaptureFiles};
+use crate::measurement::{self, ScenarioFile};
+use crate::options::{Cli, ClientOptions, Command, CommonOptions, MeasureOptions, RelayOptions};
+use crate::orders::{Assignment, Measured, Order, Role, Uplink};
 use crate::proof::Key;
 use crate::setup::{self, ClientSetup, Family, NO_IPV6, Record, RelaySetup, Setup, Ways};
 use crate::worker;
@@ -82,6 +83,7 @@ pub fn main(arguments: &[String], program: Program<'_>) -> u8 {
         Command::Worker => worker::main().map_err(of_worker),
         Command::Client(options) => client(options, program),
         Command::Relay(options) => relay(options, program),
+        Command::Measure(options) => measure(&options, program),
     };
     match done {
         Ok(()) => 0,
@@ -174,6 +176,40 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
     done.and_then(|()| instance.write_qlog())
 }
 
+/// Measure the uplinks, print a table, and write a scenario.
+fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure> {
+    let interfaces = options.interfaces().map_err(Failure::Usage)?;
+    let budget = options.budget().map_err(Failure::Usage)?;
+    let relay = relay_addresses(&options.relay)?;
+    let out = options.out.as_deref().map(|path| ScenarioFile::open(path).map_err(Failure::Usage));
+    let out = out.transpose()?;
+    let common = options.common();
+    let mut instance = Instance::new(&common, "measure", program)?;
+    let results = capture_files::create_nameless(&std::env::temp_dir())?;
+    instance.results = Some(results.try_clone()?);
+    let mut record = instance.prepare(&common)?;
+    let targets = relay.iter().map(SocketAddr::ip).collect();
+    let regular = interfaces.len();
+    let plan = ClientSetup::new(&instance.name, interfaces.clone(), regular, targets)?;
+    let ways = plan.ways(&[])?;
+    let network = plan.plan(instance.owner.0, &ways);
+    let role = Role::Measure { relay, budget };
+    let assignment = instance.assignment(&common, plan.device(), plan.uplinks(&ways), role);
+    let done = instance.run(program, &assignment, &network, record.as_mut(), None);
+    // Whatever happened, the network was taken down.
+    record.into_iter().for_each(Record::clear);
+    done?;
+    let measured = measurement::read(results)?;
+    print!("{}", measurement::table(&interfaces, &measured));
+    if !measured.iter().any(|it| matches!(it, Measured::Links { .. })) {
+        return Err(Failure::Told(1));
+    }
+    match out {
+        Some(out) => Ok(out.write(&measurement::scenario(&interfaces, &measured))?),
+        None => Ok(()),
+    }
+}
+
 /// The relay's addresses that this host can use.
 fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, Failure> {
     let wrong = |problem: &str| Failure::Usage(format!("relay: {problem}"));
@@ -208,6 +244,8 @@ struct Instance {
     key: Option<Key>,
     /// The process without privileges gets the file of the packets as its standard output.
     capture: Option<CaptureFiles>,
+    /// File for the results of a measurement, in place of a capture.
+    results: Option<fs::File>,
     /// Command that converts a capture to qlog.
     to_qlog: Vec<String>,
 }
@@ -235,7 +273,7 @@ impl Instance {
             true => None,
             false => CaptureFiles::create(common).map_err(Failure::Usage)?,
         };
-        Ok(Instance { name, owner, key, capture, to_qlog })
+        Ok(Instance { name, owner, key, capture, results: None, to_qlog })
     }
 
     /// Remove what an earlier process has left. Returns the record of this one, unless it changes
@@ -347,7 +385,8 @@ impl Instance {
         }
         command.args(&again[1..]).arg("worker").stdin(Stdio::piped()).kill_on_drop(true);
         let packets = self.capture.as_ref().map(CaptureFiles::packets).transpose()?;
-        command.stdout(packets.unwrap_or_else(Stdio::null));
+        let results = self.results.as_ref().map(fs::File::try_clone).transpose()?;
+        command.stdout(packets.or(results.map(Stdio::from)).unwrap_or_else(Stdio::null));
         // A terminal's signals are for the supervisor.
         command.process_group(0);
         let (user, group) = self.owner;

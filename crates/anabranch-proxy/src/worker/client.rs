@@ -195,7 +195,7 @@ fn problem_of(error: &io::Error) -> Problem {
 }
 
 /// A request for a connection to `destination`, with a new proof.
-fn request(destination: SocketAddr, key: &Key) -> Result<Vec<u8>, Problem> {
+pub(super) fn request(destination: SocketAddr, key: &Key) -> Result<Vec<u8>, Problem> {
     let mut tlvs = vec![Tlv::Connect(Connect { remote: destination, options: None })];
     let nonce = random().map_err(|_| Problem::Other)?;
     tlvs.push(key.prove(&tlvs, clock::milliseconds(), nonce));
@@ -220,6 +220,12 @@ async fn through(
         let again = request(destination, key)?;
         stream.write_all(&again).await.map_err(|error| problem_of(&error))?;
     }
+    let first = read_answer(&mut stream).await?;
+    Ok((stream, first))
+}
+
+/// Read the relay's answer. Returns the first data of the destination, which came with it.
+pub(super) async fn read_answer(stream: &mut Stream) -> Result<Vec<u8>, Problem> {
     let mut client = Client::default();
     let mut buffer = vec![0; MOST_BYTES];
     loop {
@@ -230,7 +236,7 @@ async fn through(
         }
         match client.handle_data(&buffer[..count]) {
             Ok(None) => {}
-            Ok(Some(answer)) => return Ok((stream, answer.data)),
+            Ok(Some(answer)) => return Ok(answer.data),
             Err(failure) => {
                 // RFC 8803 §6.2.8: the client resets the connection.
                 stream.abort();

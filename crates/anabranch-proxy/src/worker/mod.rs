@@ -4,8 +4,10 @@ mod capture;
 mod carry;
 mod client;
 mod counted_device;
+mod measure;
 mod metrics;
 mod privileges;
+mod probe;
 mod relay;
 mod tun;
 mod two_families;
@@ -31,6 +33,7 @@ use crate::policies::with_interfaces;
 use capture::Capture;
 use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
+pub(crate) use probe::Observation;
 use two_families::TwoFamilies;
 
 /// State that all tasks of the process share.
@@ -177,6 +180,10 @@ async fn start(
                     done = tun => done,
                 }
             }))
+        }
+        Role::Measure { relay, budget } => {
+            let key = key.ok_or_else(|| io::Error::other("a relay needs a secret"))?;
+            Ok(Box::pin(measure::run(relay.clone(), key, *budget, Arc::clone(shared))))
         }
         Role::Relay { .. } => {
             let key = key.ok_or_else(|| io::Error::other("a relay needs a secret"))?;

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use anabranch_trace::{Input, analyse};
 
 use crate::ipv6;
+use crate::measurement;
 use crate::programs::Transfer;
+use crate::replay;
 use crate::rooms::{Folder, Room, Running, output};
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -25,8 +27,8 @@ pub(crate) const PORT: u16 = 5124;
 pub(crate) const DESTINATION_PORT: u16 = 80;
 /// Rate, delay in each direction, queue. NSDI 2012 §4.2: WiFi with 20 ms and 80 ms of buffer, 3G with
 /// 150 ms and 2 s.
-const WIFI: [&str; 3] = ["8Mbit/s", "10ms", "54packets"];
-const CELLULAR: [&str; 3] = ["2Mbit/s", "75ms", "333packets"];
+pub(crate) const WIFI: [&str; 3] = ["8Mbit/s", "10ms", "54packets"];
+pub(crate) const CELLULAR: [&str; 3] = ["2Mbit/s", "75ms", "333packets"];
 /// The same with 240 ms of buffer. What waits in the buffer of the remaining uplink is part of any
 /// pause.
 const SHORT_QUEUE: [&str; 3] = ["2Mbit/s", "75ms", "40packets"];
@@ -34,7 +36,7 @@ pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 16] = [
+const CASES: [(&str, Case, usize); 18] = [
     ("curl without changes", curl, 1),
     ("take-down and clean-up", take_down, 1),
     ("privileges", privileges, 1),
@@ -47,6 +49,8 @@ const CASES: [(&str, Case, usize); 16] = [
     ("an uplink is used up to its budget", budget, 1),
     ("all programs without a proxy", tun, 1),
     ("uplinks of both address families", ipv6::uplinks, 1),
+    ("a recorded SYN with a request", replay::recorded_syn, 1),
+    ("a measurement finds the links", measurement::finds_the_links, 3),
     ("a request in the SYN saves a round trip", request_in_syn, 3),
     ("a slow uplink costs no throughput", small_windows, 3),
     ("a backup carries nothing until it is needed", backup, 3),
@@ -206,9 +210,14 @@ impl World {
 
     /// A metric of the client, which serves them at port 9124.
     pub(crate) fn metric(&self, name: &str) -> Result<f64> {
+        self.metric_of(&self.client, name)
+    }
+
+    /// A metric of the client or the relay, which serves them at port 9124.
+    pub(crate) fn metric_of(&self, room: &Room, name: &str) -> Result<f64> {
         let request = self.folder.file("request");
         fs::write(&request, "GET /metrics HTTP/1.1\r\n\r\n")?;
-        let mut command = self.client.command(&this());
+        let mut command = room.command(&this());
         let bytes = output(command.args(["--send", "127.0.0.1:9124"]).arg(request))?;
         let bytes = bytes.trim().trim_matches(['[', ']']).split(", ").map(str::parse);
         let text = String::from_utf8(bytes.collect::<std::result::Result<_, _>>()?)?;
