@@ -5,8 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek};
 use std::path::{Path, PathBuf};
 
-use crate::orders::Measured;
-use crate::worker::Observation;
+use crate::orders::{Measured, Observation};
 
 /// Least queue of a scenario in seconds: a link needs room for a few packets.
 const LEAST_QUEUE: f64 = 0.005;

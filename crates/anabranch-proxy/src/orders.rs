@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 use crate::policies::Policies;
-use crate::worker::Observation;
 
 /// All that the process without privileges has to know at its start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +52,20 @@ pub(crate) struct Uplink {
     pub(crate) backup: bool,
     /// Bytes that it may carry in both directions.
     pub(crate) budget: Option<u64>,
+}
+
+/// Observation of the sender of a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Observation {
+    /// Rate of IP packets in bits per second.
+    pub(crate) rate: f64,
+    /// Smallest round-trip time in seconds.
+    pub(crate) min_rtt: f64,
+    /// Time in seconds that the deepest queue has added.
+    pub(crate) queue: f64,
+    /// Share of the segments that were lost while there was no deep queue; `None` after too few of
+    /// them.
+    pub(crate) loss: Option<f64>,
 }
 
 /// Result of the measurement of an uplink.

@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use tracing::info;
 
 use super::client::{read_answer, request};
-use super::probe::{self, MOST_BYTES, MOST_TOTAL, Observation, Service};
+use super::probe::{self, MOST_BYTES, MOST_TOTAL, Service};
 use super::{OpenUplink, Shared};
 use crate::front::Problem;
-use crate::orders::Measured;
+use crate::orders::{Measured, Observation};
 use crate::proof::Key;
 
 /// Share of the budget for payload. The rest is for headers and retransmissions.

@@ -33,7 +33,6 @@ use crate::policies::with_interfaces;
 use capture::Capture;
 use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
-pub(crate) use probe::Observation;
 use two_families::TwoFamilies;
 
 /// State that all tasks of the process share.

@@ -6,9 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anabranch_host::Stream;
-use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::time::{Instant, interval, timeout};
+
+use crate::orders::Observation;
 
 /// Address of the services inside a relay: that of its engine.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 78, 1));
@@ -85,20 +86,6 @@ impl Service {
             Err(io::ErrorKind::TimedOut.into())
         })
     }
-}
-
-/// Observation of the sender of a probe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Observation {
-    /// Rate of IP packets in bits per second.
-    pub(crate) rate: f64,
-    /// Smallest round-trip time in seconds.
-    pub(crate) min_rtt: f64,
-    /// Time in seconds that the deepest queue has added.
-    pub(crate) queue: f64,
-    /// Share of the segments that were lost while there was no deep queue; `None` after too few of
-    /// them.
-    pub(crate) loss: Option<f64>,
 }
 
 async fn discard(stream: &mut Stream) -> io::Result<()> {
