@@ -77,7 +77,8 @@ def save(analysis: Analysis, file: Path) -> None:
 
 def _subflows(analysis: Analysis, option: str) -> pl.DataFrame:
     subflows = analysis.subflows.filter(pl.col("connection").is_not_null())
-    subflows = subflows.filter(pl.col("subflow").is_in(analysis.segments["subflow"].unique()))
+    seen = analysis.segments["subflow"].unique().implode()
+    subflows = subflows.filter(pl.col("subflow").is_in(seen))
     if subflows.is_empty():
         raise InputError(
             f"{option}: the capture has no Multipath TCP subflow; capture its handshake"
