@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import datetime
 import json
 import os
 import re
@@ -32,9 +31,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "studies"))
+from measured import update  # noqa: E402
+
 PROXY = ROOT / "target/release/anabranch-proxy"
 BENCH_TUN = ROOT / "target/release/anabranch-bench-tun"
 MICROSOCKS = ROOT / "target/tools/microsocks/usr/bin/microsocks"
@@ -406,8 +407,8 @@ def load(
     return rows, counts
 
 
-def results(connections: int, minutes: float) -> list[dict[str, Any]]:
-    """The results, as docs/results/proxy.json has them."""
+def results(connections: int, minutes: float) -> dict[str, list[Row]]:
+    """The rows of each result of docs/results/proxy.json."""
     world = World(int(minutes * 60) + 1800)
     try:
         proxies = world.start_proxies(connections)
@@ -426,45 +427,10 @@ def results(connections: int, minutes: float) -> list[dict[str, Any]]:
         rows, counts = load(world, proxies, connections, 60 * minutes)
     finally:
         world.close()
+    rows.append([f"{counts['answers']:,} answers, {counts['failures']} failures", *[""] * 4])
     columns = ["minute", "client MB", "relay MB", "client kB each", "relay kB each"]
-    show(f"{counts['open']} connections at once: {counts}", columns, rows)
-    facts = {
-        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
-        "build": revision(),
-        "machine": machine(),
-        "command": f"make bench-proxy LOAD='--connections {connections} --minutes {minutes:g}'",
-    }
-    failures = counts["failures"]
-    found: list[dict[str, Any]] = [
-        {
-            "id": "throughput",
-            "title": "Throughput",
-            "shows": f"Medians of {ROUNDS} transfers of 512 MiB, which take turns. CPU seconds are "
-            "those of the proxies' processes, without the kernel's work outside them.",
-            "columns": ["through", "Gbit/s", "Gbit per CPU s"],
-            "align": "lrr",
-            "rows": rates,
-        },
-        {
-            "id": "latency",
-            "title": "Idle latency",
-            "shows": f"Time to the first byte of {REQUESTS} small answers, one after the other.",
-            "columns": ["through", "median ms", "99th percentile ms"],
-            "align": "lrr",
-            "rows": delays,
-        },
-        {
-            "id": "connections",
-            "title": f"{counts['open']} connections at once",
-            "shows": f"Each connection carries {len(MESSAGE)} bytes and their echo every "
-            f"{PAUSE:g} s: {counts['answers']} answers, {failures} failed connections. Memory is "
-            "the resident size of each proxy's two processes.",
-            "columns": columns,
-            "align": "rrrrr",
-            "rows": rows,
-        },
-    ]
-    return [facts | result for result in found]
+    show(f"{counts['open']} connections at once", columns, rows)
+    return {"throughput": rates, "latency": delays, "connections": rows}
 
 
 def show(title: str, columns: list[str], rows: list[Row]) -> None:
@@ -472,31 +438,6 @@ def show(title: str, columns: list[str], rows: list[Row]) -> None:
     print(f"\n{title}")
     for row in [columns, *rows]:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
-
-
-def revision() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def machine() -> str:
-    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    load_average = Path("/proc/loadavg").read_text().split()[0]
-    name = model[1] if model else "unknown"
-    kernel = os.uname().release.split("-")[0]
-    return f"{name}, {os.cpu_count()} cores, Linux {kernel}, load {load_average} at the end"
-
-
-def save(found: list[dict[str, Any]], file: Path) -> None:
-    """Replace these results in a file of docs/results, and keep its other content."""
-    area = json.loads(file.read_text())
-    new = {result["id"]: result for result in found}
-    kept = [new.pop(result["id"], result) for result in area["results"]]
-    for result in kept:
-        before = next(each for each in area["results"] if each["id"] == result["id"])
-        result |= {key: before[key] for key in ("notes",) if key in before and key not in result}
-    area["results"] = kept + list(new.values())
-    file.write_text(json.dumps(area, indent=1, ensure_ascii=False) + "\n")
 
 
 def main() -> None:
@@ -515,8 +456,9 @@ def main() -> None:
     if not PROXY.exists():
         return print(f"bench-proxy skipped: {PROXY} is missing; run make bench-proxy")
     found = results(options.connections, options.minutes)
-    if options.json is not None:
-        save(found, options.json)
+    command = f"LOAD='--connections {options.connections} --minutes {options.minutes:g}'"
+    for name, rows in found.items() if options.json is not None else ():
+        update(options.json, name, rows, f"make bench-proxy {command}")
     return None
 
 
