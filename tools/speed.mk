@@ -1,6 +1,6 @@
 # Benchmarks. Included by the Makefile.
 
-.PHONY: bench bench-smoke bench-peers bench-build bench-tun
+.PHONY: bench bench-smoke bench-peers bench-build bench-tun bench-proxy
 bench-build:
 	$(BUILD_RELEASE) --bin anabranch-bench
 
@@ -17,3 +17,17 @@ bench-peers: bench-build ## compare with ns-3, and with the programs that ANABRA
 bench-tun: ## measure the engine over TUN, compared with a bare copy, against this kernel
 	$(BUILD_RELEASE) --bin anabranch-bench-tun
 	target/release/anabranch-bench-tun
+
+# Debian's SOCKS proxy, and the library that opens its sockets with the kernel's Multipath TCP. Nothing is
+# installed. Where they cannot be had, the benchmark skips them.
+MICROSOCKS := $(TOOLS)/microsocks
+$(MICROSOCKS):
+	mkdir -p $@
+	-cd $@ && apt-get download microsocks libmptcpwrap0 && for each in *.deb; do dpkg-deb -x $$each .; done
+
+# Options of the load test: LOAD='--connections 1000 --minutes 5 --json docs/results/proxy.json'.
+LOAD ?=
+
+bench-proxy: $(MICROSOCKS) ## load test of the proxy: 1,000 connections for an hour, throughput and latency, or LOAD='--minutes 5'
+	$(BUILD_RELEASE) --bin anabranch-proxy --bin anabranch-bench-tun
+	python3 bench/proxy.py $(LOAD)

@@ -7,6 +7,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a proxy needs Linux")
 
+MEASURE = ["measure", "--relay", "192.0.2.1:5124", "--secret-file", "none"]
+
 
 def proxy(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "anabranch", "proxy", *arguments]
@@ -18,6 +20,7 @@ def test_both_ends_have_their_own_help() -> None:
     assert (client.returncode, relay.returncode) == (0, 0)
     assert "--relay <HOST:PORT>" in client.stdout
     assert "--allow <PREFIX>" in relay.stdout
+    assert "anabranch advise uplinks.toml" in proxy("measure", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,8 @@ def test_both_ends_have_their_own_help() -> None:
         (["relay", "--listen", "5124"], "secret_file: a relay never runs without a secret"),
         (["client"], "uplink: name at least one interface"),
         (["client", "--uplink", "eth0", "--scheduler", "blast"], 'did you mean "blest"?'),
+        ([*MEASURE, "--uplink", "eth0", "--budget", "1kB"], "budget: 1kB is too little"),
+        ([*MEASURE, "--uplink", "eth0", "--out", "/no/file"], "out: /no/file: "),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(arguments: list[str], message: str) -> None:

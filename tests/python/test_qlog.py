@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +178,18 @@ def test_a_capture_without_multipath_tcp_has_no_qlog(tmp_path: Path, capsys: Cap
     assert run_command(["analyze", str(tmp_path / "tcp.pcapng"), "--qlog", str(out)]) == 2
     assert "the capture has no Multipath TCP subflow" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_as_a_program_it_converts_the_capture_on_its_standard_input(tmp_path: Path) -> None:
+    capture, direct = tmp_path / "run.pcapng", tmp_path / "run.qlog"
+    file = tmp_path / "run.toml"
+    file.write_text(scenario("2s").to_toml(), encoding="utf-8")
+    run_command(["run", str(file), "--pcap", str(capture), "--qlog", str(direct)])
+    command = [sys.executable, "-m", "anabranch.analyze.qlog"]
+    with capture.open("rb") as packets:
+        done = subprocess.run(command, stdin=packets, capture_output=True, check=True, timeout=60)
+    assert json.loads(done.stdout)["traces"] == json.loads(direct.read_text())["traces"]
+    empty = subprocess.run(command, input=b"", capture_output=True, check=False, timeout=60)
+    assert empty.returncode == 1
+    assert empty.stderr.startswith(b"anabranch proxy: ")
+    assert empty.stderr.count(b"\n") == 1

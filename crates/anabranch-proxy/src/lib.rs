@@ -11,12 +11,16 @@
 //! a table of nftables, and removes them at the end. The other has none, and parses all packets.
 
 #[cfg(target_os = "linux")]
+mod capture_files;
+#[cfg(target_os = "linux")]
 mod clock;
 pub mod convert;
 #[cfg(target_os = "linux")]
 mod destinations;
 #[cfg(target_os = "linux")]
 mod front;
+#[cfg(target_os = "linux")]
+mod measurement;
 #[cfg(target_os = "linux")]
 mod options;
 #[cfg(target_os = "linux")]
@@ -35,4 +39,4 @@ mod uplinks;
 mod worker;
 
 #[cfg(target_os = "linux")]
-pub use supervisor::main;
+pub use supervisor::{Program, main};

@@ -31,6 +31,9 @@ pub(crate) enum Command {
     /// Continue the connections of clients towards their destinations.
     #[command(after_help = RELAY_EXAMPLES)]
     Relay(RelayOptions),
+    /// Measure each uplink towards the relay: rate, delay, queue and loss.
+    #[command(after_help = MEASURE_EXAMPLES)]
+    Measure(MeasureOptions),
     /// The process without privileges, which the others start.
     #[command(hide = true)]
     Worker,
@@ -54,8 +57,20 @@ Examples:
   anabranch-proxy relay --listen 5124 --secret-file secret --metrics 127.0.0.1:9124
   anabranch-proxy relay --listen 5124 --secret-file secret --allow 10.20.0.0/16";
 
+const MEASURE_EXAMPLES: &str = "\
+Examples:
+  anabranch-proxy measure --uplink eth0 --uplink wwan0 --relay relay.example.org:5124 \\
+      --secret-file secret --budget 40MB --out uplinks.toml
+  anabranch advise uplinks.toml                          # policies for these uplinks
+  anabranch run uplinks.toml --scheduler blest           # the same uplinks in the simulator";
+
 /// Size at which a capture ends by default, as that of `anabranch run`.
 const CAPTURE_LIMIT: &str = "2GB";
+
+/// Least budget of a measurement for each uplink, in bytes (this project).
+const LEAST_BUDGET: u64 = 1_000_000;
+/// Bytes that qlog needs of each packet: all headers.
+const QLOG_SNAP: u32 = 128;
 
 /// Give a struct of options `or`: the own value first, then another one's.
 macro_rules! or {
@@ -113,6 +128,9 @@ pub(crate) struct CommonOptions {
     /// Keep this many bytes of each captured packet; 128 have all headers [default: all].
     #[arg(long, value_name = "COUNT")]
     pub(crate) snap: Option<u32>,
+    /// Write each subflow as qlog, for qvis, to this file when the program ends (with Python only).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qlog: Option<PathBuf>,
     /// Stop the capture at this size [default: 2GB].
     #[arg(long, value_name = "SIZE")]
     pub(crate) pcap_limit: Option<String>,
@@ -133,7 +151,7 @@ pub(crate) struct CommonOptions {
 
 or!(CommonOptions:
     options config secret_file name scheduler congestion_control remedies buffer pcap snap
-        pcap_limit metrics user,
+        qlog pcap_limit metrics user,
     lists uplink, flags log_destinations dry_run, parts);
 
 /// Options of a client.
@@ -162,6 +180,76 @@ pub(crate) struct ClientOptions {
 }
 
 or!(ClientOptions: options relay listen, lists backup, flags tun, parts common);
+
+/// Options of a measurement.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MeasureOptions {
+    /// Interface that leads to the Internet; repeat the option for each.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) uplink: Vec<String>,
+    /// The relay.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) relay: String,
+    /// File with the secret that client and relay share.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: PathBuf,
+    /// Data that all probes together may take, in both directions.
+    #[arg(long, value_name = "SIZE", default_value = "40MB")]
+    pub(crate) budget: String,
+    /// Write the uplinks as a scenario to this file, for anabranch run and anabranch advise.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// User that the process without privileges becomes [default: nobody].
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+}
+
+impl MeasureOptions {
+    /// The budget in bytes.
+    ///
+    /// # Errors
+    /// One line that names the option, its value, and what would be right.
+    pub(crate) fn budget(&self) -> Result<u64, String> {
+        let parsed = self.budget.parse().map_err(|error| format!("budget: {error}"));
+        let bytes = ByteCount::as_u64(parsed?);
+        let least = LEAST_BUDGET * self.uplink.len().max(1) as u64;
+        if bytes < least {
+            let (written, megabytes) = (&self.budget, least / 1_000_000);
+            return Err(format!("budget: {written} is too little; write at least {megabytes}MB"));
+        }
+        Ok(bytes)
+    }
+
+    /// The interfaces.
+    ///
+    /// # Errors
+    /// One line that names the option, its value, and what would be right.
+    pub(crate) fn interfaces(&self) -> Result<Vec<String>, String> {
+        let named = uplinks::parse(&self.uplink)?;
+        if named.iter().any(|uplink| uplink.budget.is_some()) {
+            return Err("uplink: a measurement has one budget for all uplinks, --budget".into());
+        }
+        match named.len() {
+            0 => Err("uplink: name at least one interface, for example --uplink eth0".into()),
+            count if count > crate::setup::MOST_UPLINKS => {
+                Err(format!("uplink: at most {} are possible", crate::setup::MOST_UPLINKS))
+            }
+            _ => Ok(named.into_iter().map(|uplink| uplink.interface).collect()),
+        }
+    }
+
+    /// The options that this command shares with the others. A probe uses the congestion control of
+    /// most hosts.
+    pub(crate) fn common(&self) -> CommonOptions {
+        CommonOptions {
+            secret_file: Some(self.secret_file.clone()),
+            user: self.user.clone(),
+            congestion_control: Some("cubic".to_owned()),
+            remedies: Some("none".parse().expect("a name")),
+            ..CommonOptions::default()
+        }
+    }
+}
 
 /// Options of a relay.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
@@ -219,7 +307,10 @@ impl CommonOptions {
         if self.pcap.is_none() && (self.snap.is_some() || self.pcap_limit.is_some()) {
             return Err("snap and pcap_limit: they need pcap, the file of the capture".into());
         }
-        Ok(self.pcap.as_ref().map(|_| CaptureOrder { snap, limit: limit.as_u64() }))
+        // qlog needs the headers only.
+        let snap = if self.pcap.is_none() { QLOG_SNAP } else { snap };
+        let wanted = self.pcap.is_some() || self.qlog.is_some();
+        Ok(wanted.then_some(CaptureOrder { snap, limit: limit.as_u64() }))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -370,6 +461,7 @@ mod tests {
             (&["--uplink", "eth0", "--buffer", "much"], "buffer: "),
             (&["--uplink", "eth0,budget=some"], "uplink: budget: "),
             (&["--uplink", "eth0", "--snap", "128"], "snap and pcap_limit: "),
+            (&["--uplink", "eth0", "--qlog", "f", "--snap", "128"], "snap and pcap_limit: "),
             (&["--uplink", "eth0", "--pcap", "f", "--snap", "0"], "snap: 0 is no number"),
             (&["--uplink", "eth0", "--pcap", "f", "--pcap-limit", "big"], "pcap_limit: "),
         ] {
@@ -383,6 +475,27 @@ mod tests {
         assert!(
             relay(&["--listen", "0", "--secret-file", "s"]).expect_err("0").starts_with("listen")
         );
+    }
+
+    #[test]
+    fn mistakes_in_a_measurement_are_named() {
+        let measure = |more: &[&str]| {
+            let all = ["anabranch-proxy", "measure", "--relay", "r:1", "--secret-file", "s"];
+            match Cli::try_parse_from(all.iter().chain(more)).expect("known options").command {
+                Command::Measure(options) => {
+                    options.interfaces().and_then(|_| options.budget()).expect_err("a mistake")
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        for (more, start) in [
+            (&[][..], "uplink: name at least one"),
+            (&["--uplink", "eth0,budget=1MB"], "uplink: a measurement has one budget"),
+            (&["--uplink", "eth0", "--budget", "much"], "budget: "),
+            (&["--uplink", "a", "--uplink", "b", "--budget", "1MB"], "budget: 1MB is too little"),
+        ] {
+            assert!(measure(more).starts_with(start), "{more:?}: {}", measure(more));
+        }
     }
 
     #[test]

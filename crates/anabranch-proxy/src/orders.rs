@@ -36,21 +36,50 @@ pub(crate) struct CaptureOrder {
     pub(crate) limit: u64,
 }
 
-/// An uplink and the engine's address on it.
+/// An uplink and the engine's addresses on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Uplink {
     /// Name of the interface.
     pub(crate) interface: String,
-    /// The engine's address, which the kernel translates to that of the interface.
-    pub(crate) address: IpAddr,
+    /// The engine's addresses, one of each family at most. The kernel translates them to those of the
+    /// interface.
+    pub(crate) addresses: Vec<IpAddr>,
+    /// The addresses of families for which the interface is up and has a route.
+    pub(crate) usable: Vec<IpAddr>,
     /// Largest IP packet in bytes.
     pub(crate) mtu: u16,
     /// Whether it carries data only if no other is usable.
     pub(crate) backup: bool,
     /// Bytes that it may carry in both directions.
     pub(crate) budget: Option<u64>,
-    /// Whether the interface is up and has a route.
-    pub(crate) usable: bool,
+}
+
+/// Observation of the sender of a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Observation {
+    /// Rate of IP packets in bits per second.
+    pub(crate) rate: f64,
+    /// Smallest round-trip time in seconds.
+    pub(crate) min_rtt: f64,
+    /// Time in seconds that the deepest queue has added.
+    pub(crate) queue: f64,
+    /// Share of the segments that were lost while there was no deep queue; `None` after too few of
+    /// them.
+    pub(crate) loss: Option<f64>,
+}
+
+/// Result of the measurement of an uplink.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Measured {
+    /// The link in each direction, as its sender has observed it.
+    Links {
+        /// From the relay.
+        down: Observation,
+        /// To the relay.
+        up: Observation,
+    },
+    /// Reason for the lack of a result.
+    Problem(String),
 }
 
 /// Role of the process.
@@ -60,10 +89,18 @@ pub(crate) enum Role {
     Client {
         /// Address and port for programs.
         listen: SocketAddr,
-        /// The relay; without one it connects to destinations itself.
-        relay: Option<SocketAddr>,
+        /// The relay's addresses, one of each family at most; without any it connects to destinations
+        /// itself.
+        relay: Vec<SocketAddr>,
         /// Device that the packets of programs reach, if there is one.
         tun: Option<String>,
+    },
+    /// It measures the uplinks of a client.
+    Measure {
+        /// The relay's addresses, one of each family at most.
+        relay: Vec<SocketAddr>,
+        /// Bytes that all probes together may take.
+        budget: u64,
     },
     /// It continues the connections of clients.
     Relay {
@@ -83,7 +120,7 @@ pub(crate) enum Role {
 /// A change after the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// An uplink came or went.
+    /// An uplink came or went, for packets of one family.
     Uplink {
         /// The engine's address.
         address: IpAddr,

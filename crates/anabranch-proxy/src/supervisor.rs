@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -18,10 +18,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::options::{Cli, ClientOptions, Command, CommonOptions, RelayOptions};
-use crate::orders::{Assignment, Order, Role, Uplink};
+use crate::capture_files::{self, CaptureFiles};
+use crate::measurement::{self, ScenarioFile};
+use crate::options::{Cli, ClientOptions, Command, CommonOptions, MeasureOptions, RelayOptions};
+use crate::orders::{Assignment, Measured, Order, Role, Uplink};
 use crate::proof::Key;
-use crate::setup::{self, ClientSetup, Link, Record, RelaySetup, Setup, Step};
+use crate::setup::{self, ClientSetup, Family, NO_IPV6, Record, RelaySetup, Setup, Ways};
 use crate::worker;
 
 /// Exit status for mistakes of the user, as clap's.
@@ -32,6 +34,8 @@ const DRAINING: Duration = Duration::from_secs(30);
 const SETTLING: Duration = Duration::from_millis(100);
 const DEFAULT_USER: &str = "nobody";
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1080);
+const NO_QLOG: &str = "qlog: this program reads no captures; write one with --pcap FILE --snap 128, \
+                       and convert it where Python is: anabranch analyze FILE --qlog OUT";
 const MAX_CONNECTIONS: usize = 1024;
 const MAX_CONNECTIONS_PER_CLIENT: usize = 256;
 
@@ -51,9 +55,18 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Run the command with these arguments, and return its exit status. `program` starts the same
-/// command again: the process without privileges gets its arguments after these.
-pub fn main(arguments: &[String], program: &[String]) -> u8 {
+/// How this program starts others.
+#[derive(Clone, Copy, Debug)]
+pub struct Program<'a> {
+    /// Command that starts this one again: the process without privileges gets its arguments after
+    /// these words.
+    pub again: &'a [String],
+    /// Command that reads a capture from its standard input, and writes qlog to its standard output.
+    pub to_qlog: Option<&'a [String]>,
+}
+
+/// Run the command with these arguments, and return its exit status.
+pub fn main(arguments: &[String], program: Program<'_>) -> u8 {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -70,6 +83,7 @@ pub fn main(arguments: &[String], program: &[String]) -> u8 {
         Command::Worker => worker::main().map_err(of_worker),
         Command::Client(options) => client(options, program),
         Command::Relay(options) => relay(options, program),
+        Command::Measure(options) => measure(&options, program),
     };
     match done {
         Ok(()) => 0,
@@ -93,45 +107,44 @@ fn of_worker(error: io::Error) -> Failure {
     }
 }
 
-fn client(options: ClientOptions, program: &[String]) -> Result<(), Failure> {
+fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
     let options = options.complete().map_err(Failure::Usage)?;
     let common = &options.common;
-    let relay = options.relay.as_deref().map(setup::resolve_ipv4).transpose();
-    let relay = relay.map_err(|problem| Failure::Usage(format!("relay: {problem}")))?;
-    let instance = Instance::new(common, "client")?;
+    let relay = options.relay.as_deref().map(relay_addresses).transpose()?.unwrap_or_default();
+    let instance = Instance::new(common, "client", program)?;
     let mut record = instance.prepare(common)?;
-    let target = relay.map(|relay| *relay.ip());
+    let targets = relay.iter().map(SocketAddr::ip).collect();
     let named = options.uplinks().map_err(Failure::Usage)?;
     let interfaces = named.iter().map(|uplink| uplink.interface.clone()).collect();
-    let plan = ClientSetup::new(&instance.name, interfaces, common.uplink.len(), target)?;
+    let plan = ClientSetup::new(&instance.name, interfaces, common.uplink.len(), targets)?;
     let plan = if options.tun { plan.with_tun() } else { plan };
-    let network = plan.plan(instance.owner.0)?;
+    let ways = plan.ways(&[])?;
+    let network = plan.plan(instance.owner.0, &ways);
     if common.dry_run {
         print!("{}", network.describe());
         return Ok(());
     }
-    let (mut uplinks, links): (Vec<_>, Vec<_>) = plan.uplinks()?.into_iter().unzip();
+    let mut uplinks = plan.uplinks(&ways);
     for (uplink, named) in uplinks.iter_mut().zip(named) {
         uplink.budget = named.budget;
     }
-    for uplink in uplinks.iter().filter(|uplink| !uplink.usable) {
+    for uplink in uplinks.iter().filter(|uplink| uplink.usable.is_empty()) {
         warn!(uplink = uplink.interface, "no link, or no route, for now");
     }
-    let relay = relay.map(SocketAddr::V4);
     let listen = options.listen.unwrap_or(DEFAULT_LISTEN);
     let role = Role::Client { listen, relay, tun: plan.tun().map(str::to_owned) };
     let assignment = instance.assignment(common, plan.device(), uplinks, role);
-    let following = Some(Following { plan, links });
+    let following = Some(Following { plan, ways });
     let done = instance.run(program, &assignment, &network, record.as_mut(), following);
     // Whatever happened, the network was taken down.
     record.into_iter().for_each(Record::clear);
-    done
+    done.and_then(|()| instance.write_qlog())
 }
 
-fn relay(options: RelayOptions, program: &[String]) -> Result<(), Failure> {
+fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
     let options = options.complete().map_err(Failure::Usage)?;
     let common = &options.common;
-    let instance = Instance::new(common, "relay")?;
+    let instance = Instance::new(common, "relay", program)?;
     let mut record = instance.prepare(common)?;
     let mut interfaces = common.uplink.clone();
     if interfaces.is_empty() {
@@ -140,7 +153,8 @@ fn relay(options: RelayOptions, program: &[String]) -> Result<(), Failure> {
         interfaces.push(found.ok_or_else(|| Failure::Usage(none.to_owned()))?);
     }
     let port = options.listen.expect("it was checked");
-    let plan = RelaySetup::new(&instance.name, interfaces, port);
+    let families = relay_families(&interfaces)?;
+    let plan = RelaySetup::new(&instance.name, interfaces, families, port);
     let network = plan.plan(instance.owner.0);
     if common.dry_run {
         print!("{}", network.describe());
@@ -159,7 +173,67 @@ fn relay(options: RelayOptions, program: &[String]) -> Result<(), Failure> {
     let done = instance.run(program, &assignment, &network, record.as_mut(), None);
     // Whatever happened, the network was taken down.
     record.into_iter().for_each(Record::clear);
-    done
+    done.and_then(|()| instance.write_qlog())
+}
+
+/// Measure the uplinks, print a table, and write a scenario.
+fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure> {
+    let interfaces = options.interfaces().map_err(Failure::Usage)?;
+    let budget = options.budget().map_err(Failure::Usage)?;
+    let relay = relay_addresses(&options.relay)?;
+    let out = options.out.as_deref().map(|path| ScenarioFile::open(path).map_err(Failure::Usage));
+    let out = out.transpose()?;
+    let common = options.common();
+    let mut instance = Instance::new(&common, "measure", program)?;
+    let results = capture_files::create_nameless(&std::env::temp_dir())?;
+    instance.results = Some(results.try_clone()?);
+    let mut record = instance.prepare(&common)?;
+    let targets = relay.iter().map(SocketAddr::ip).collect();
+    let regular = interfaces.len();
+    let plan = ClientSetup::new(&instance.name, interfaces.clone(), regular, targets)?;
+    let ways = plan.ways(&[])?;
+    let network = plan.plan(instance.owner.0, &ways);
+    let role = Role::Measure { relay, budget };
+    let assignment = instance.assignment(&common, plan.device(), plan.uplinks(&ways), role);
+    let done = instance.run(program, &assignment, &network, record.as_mut(), None);
+    // Whatever happened, the network was taken down.
+    record.into_iter().for_each(Record::clear);
+    done?;
+    let measured = measurement::read(results)?;
+    print!("{}", measurement::table(&interfaces, &measured));
+    if !measured.iter().any(|it| matches!(it, Measured::Links { .. })) {
+        return Err(Failure::Told(1));
+    }
+    match out {
+        Some(out) => Ok(out.write(&measurement::scenario(&interfaces, &measured))?),
+        None => Ok(()),
+    }
+}
+
+/// The relay's addresses that this host can use.
+fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let wrong = |problem: &str| Failure::Usage(format!("relay: {problem}"));
+    let mut found = setup::resolve(written).map_err(|problem| wrong(&problem))?;
+    found.retain(|address| Family::of(address.ip()).is_supported());
+    match found.is_empty() {
+        true => Err(wrong(&format!("{written:?} has IPv6 addresses only: {NO_IPV6}"))),
+        false => Ok(found),
+    }
+}
+
+/// Families with which clients reach a relay through these interfaces.
+fn relay_families(interfaces: &[String]) -> Result<Vec<Family>, Failure> {
+    let mut families = vec![Family::V4];
+    for interface in interfaces {
+        if !setup::has_ipv6(interface)? || families.contains(&Family::V6) {
+            continue;
+        }
+        match Family::V6.is_supported() {
+            true => families.push(Family::V6),
+            false => warn!(interface, "its IPv6 addresses are not used: {NO_IPV6}"),
+        }
+    }
+    Ok(families)
 }
 
 /// A named client or relay of this host.
@@ -168,12 +242,24 @@ struct Instance {
     /// User and group of the process without privileges.
     owner: (u32, u32),
     key: Option<Key>,
-    /// The file of the capture. The process without privileges gets it as its standard output.
-    capture: Option<fs::File>,
+    /// The process without privileges gets the file of the packets as its standard output.
+    capture: Option<CaptureFiles>,
+    /// File for the results of a measurement, in place of a capture.
+    results: Option<fs::File>,
+    /// Command that converts a capture to qlog.
+    to_qlog: Vec<String>,
 }
 
 impl Instance {
-    fn new(common: &CommonOptions, default_name: &str) -> Result<Self, Failure> {
+    fn new(
+        common: &CommonOptions,
+        default_name: &str,
+        program: Program<'_>,
+    ) -> Result<Self, Failure> {
+        if common.qlog.is_some() && program.to_qlog.is_none() {
+            return Err(Failure::Usage(NO_QLOG.to_owned()));
+        }
+        let to_qlog = program.to_qlog.unwrap_or_default().to_vec();
         let capabilities = rustix::thread::capabilities(None).map_err(io::Error::from)?;
         if !common.dry_run && !capabilities.effective.contains(CapabilitySet::NET_ADMIN) {
             let message = "run it as root: it sets up interfaces, routes and nftables";
@@ -183,9 +269,11 @@ impl Instance {
         let key = common.secret_file.as_deref().map(read_key).transpose();
         let key = key.map_err(|problem| Failure::Usage(format!("secret_file: {problem}")))?;
         let owner = find_owner(common.user.as_deref()).map_err(Failure::Usage)?;
-        let capture = common.pcap.as_deref().filter(|_| !common.dry_run).map(create_private);
-        let capture = capture.transpose().map_err(Failure::Usage)?;
-        Ok(Instance { name, owner, key, capture })
+        let capture = match common.dry_run {
+            true => None,
+            false => CaptureFiles::create(common).map_err(Failure::Usage)?,
+        };
+        Ok(Instance { name, owner, key, capture, results: None, to_qlog })
     }
 
     /// Remove what an earlier process has left. Returns the record of this one, unless it changes
@@ -222,10 +310,16 @@ impl Instance {
         }
     }
 
+    /// Convert the capture, if there is to be a qlog file.
+    fn write_qlog(self) -> Result<(), Failure> {
+        let Some(capture) = self.capture else { return Ok(()) };
+        if capture.convert(&self.to_qlog, self.owner)? { Ok(()) } else { Err(Failure::Told(1)) }
+    }
+
     /// Set up the network, run the other process to its end, and take the network down.
     fn run(
         &self,
-        program: &[String],
+        program: Program<'_>,
         assignment: &Assignment,
         network: &Setup,
         record: Option<&mut Record>,
@@ -247,7 +341,7 @@ impl Instance {
 
     async fn supervise(
         &self,
-        program: &[String],
+        program: Program<'_>,
         assignment: &Assignment,
         mut following: Option<Following>,
         mut signals: Signals,
@@ -280,17 +374,19 @@ impl Instance {
     /// Start the process without privileges.
     async fn start(
         &self,
-        program: &[String],
+        program: Program<'_>,
         assignment: &Assignment,
     ) -> io::Result<(Child, ChildStdin)> {
-        let mut command = Process::new(&program[0]);
+        let again = program.again;
+        let mut command = Process::new(&again[0]);
         // What `ps` shows must not depend on the process that looks.
-        if program.len() == 1 {
+        if again.len() == 1 {
             command.arg0("anabranch-proxy");
         }
-        command.args(&program[1..]).arg("worker").stdin(Stdio::piped()).kill_on_drop(true);
-        let capture = self.capture.as_ref().map(fs::File::try_clone).transpose()?;
-        command.stdout(capture.map_or_else(Stdio::null, Stdio::from));
+        command.args(&again[1..]).arg("worker").stdin(Stdio::piped()).kill_on_drop(true);
+        let packets = self.capture.as_ref().map(CaptureFiles::packets).transpose()?;
+        let results = self.results.as_ref().map(fs::File::try_clone).transpose()?;
+        command.stdout(packets.or(results.map(Stdio::from)).unwrap_or_else(Stdio::null));
         // A terminal's signals are for the supervisor.
         command.process_group(0);
         let (user, group) = self.owner;
@@ -298,7 +394,7 @@ impl Instance {
             command.uid(user).gid(group);
         }
         let mut child = command.spawn().map_err(|error| {
-            io::Error::new(error.kind(), format!("{} as user {user}: {error}", program[0]))
+            io::Error::new(error.kind(), format!("{} as user {user}: {error}", again[0]))
         })?;
         let mut orders = child.stdin.take().expect("it is piped");
         send(&mut orders, assignment).await?;
@@ -391,45 +487,42 @@ impl Monitor {
 /// The uplinks of a client, which come and go.
 struct Following {
     plan: ClientSetup,
-    links: Vec<Option<Link>>,
+    ways: Vec<Ways>,
 }
 
 impl Following {
     /// Connect uplinks that have come up. Returns what the other process has to know.
     fn update(&mut self) -> io::Result<Vec<Order>> {
         let mut orders = Vec::new();
-        for (index, (uplink, link)) in self.plan.uplinks()?.into_iter().enumerate() {
-            let before = &mut self.links[index];
-            if *before == link {
-                continue;
+        for (index, now) in self.plan.ways(&self.ways)?.into_iter().enumerate() {
+            for family in self.plan.families().to_vec() {
+                self.update_way(index, family, &now, &mut orders);
             }
-            let address = uplink.address;
-            if before.is_some() {
-                orders.push(Order::Uplink { address, usable: false });
-            }
-            if let Some(link) = &link {
-                let connected = self.plan.connect(index, link).iter().try_for_each(Step::execute);
-                match connected {
-                    Ok(()) => orders.push(Order::Uplink { address, usable: true }),
-                    // The interface is gone again.
-                    Err(error) => {
-                        warn!(uplink = uplink.interface, %error, "the uplink cannot be used");
-                        *before = None;
-                        continue;
-                    }
-                }
-            }
-            *before = link;
         }
         Ok(orders)
     }
-}
 
-/// Create a file that nobody else may read, in place of one that exists.
-fn create_private(file: &Path) -> Result<fs::File, String> {
-    let created =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
-    created.map_err(|error| format!("pcap: {}: {error}", file.display()))
+    fn update_way(&mut self, index: usize, family: Family, now: &Ways, orders: &mut Vec<Order>) {
+        let (before, link) = (self.ways[index].get(family), now.get(family));
+        if before == link {
+            return;
+        }
+        let address = self.plan.address(index, family);
+        if before.is_some() {
+            orders.push(Order::Uplink { address, usable: false });
+        }
+        self.ways[index].set(family, link.cloned());
+        let Some(link) = link else { return };
+        let mut steps = self.plan.connect(index, family, link).into_iter();
+        match steps.try_for_each(|step| step.execute()) {
+            Ok(()) => orders.push(Order::Uplink { address, usable: true }),
+            // The interface is gone again.
+            Err(error) => {
+                warn!(%address, %error, "the uplink cannot be used");
+                self.ways[index].set(family, None);
+            }
+        }
+    }
 }
 
 /// Read the secret, which nobody but its owner may read.

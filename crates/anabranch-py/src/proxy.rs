@@ -4,13 +4,21 @@ use pyo3::prelude::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use anabranch_proxy::Program;
     use pyo3::prelude::*;
 
     /// Run `anabranch-proxy` with these arguments, of which the first is the command's name. Returns
-    /// the exit status. `program` starts the same command again, as a process without privileges.
+    /// the exit status. `again` starts the same command, as a process without privileges. `to_qlog`
+    /// converts a capture from its standard input.
     #[pyfunction]
-    pub(super) fn proxy(py: Python<'_>, arguments: Vec<String>, program: Vec<String>) -> u8 {
-        py.detach(|| anabranch_proxy::main(&arguments, &program))
+    pub(super) fn proxy(
+        py: Python<'_>,
+        arguments: Vec<String>,
+        again: Vec<String>,
+        to_qlog: Vec<String>,
+    ) -> u8 {
+        let program = Program { again: &again, to_qlog: Some(&to_qlog) };
+        py.detach(|| anabranch_proxy::main(&arguments, program))
     }
 }
 
@@ -20,8 +28,12 @@ mod linux {
     use pyo3::prelude::*;
 
     #[pyfunction]
-    pub(super) fn proxy(arguments: Vec<String>, program: Vec<String>) -> PyResult<u8> {
-        let _ = (arguments, program);
+    pub(super) fn proxy(
+        arguments: Vec<String>,
+        again: Vec<String>,
+        to_qlog: Vec<String>,
+    ) -> PyResult<u8> {
+        let _ = (arguments, again, to_qlog);
         Err(PyOSError::new_err("a proxy needs Linux"))
     }
 }

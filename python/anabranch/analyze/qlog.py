@@ -8,11 +8,15 @@ TCP has no packet numbers. The number of a segment that this host sends on the s
 0, stands in their place: a retransmission has a new number. An acknowledgement acknowledges the
 numbers whose last byte it covers for the first time. A segment is lost when the host retransmits
 its bytes.
+
+As a program (``python -m anabranch.analyze.qlog``), this module converts a capture from the
+standard input to qlog on the standard output. The proxy runs it as a user without privileges.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Iterator
@@ -24,7 +28,7 @@ from typing import Any, TextIO
 import polars as pl
 
 from anabranch._core import __version__
-from anabranch.analyze.analysis import Analysis
+from anabranch.analyze.analysis import Analysis, analyze
 from anabranch.errors import InputError
 
 Event = dict[str, Any]
@@ -59,12 +63,7 @@ def save(analysis: Analysis, file: Path) -> None:
     Raises:
         InputError: if the file cannot be written, or there is no such subflow.
     """
-    subflows = analysis.subflows.filter(pl.col("connection").is_not_null())
-    subflows = subflows.filter(pl.col("subflow").is_in(analysis.segments["subflow"].unique()))
-    if subflows.is_empty():
-        raise InputError(
-            f"--qlog {file}: the capture has no Multipath TCP subflow; capture its handshake"
-        )
+    subflows = _subflows(analysis, f"--qlog {file}")
     part = _part(file)
     try:
         with part.open("w", encoding="utf-8") as out:
@@ -74,6 +73,17 @@ def save(analysis: Analysis, file: Path) -> None:
         raise _unwritable(file, error) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def _subflows(analysis: Analysis, option: str) -> pl.DataFrame:
+    subflows = analysis.subflows.filter(pl.col("connection").is_not_null())
+    seen = analysis.segments["subflow"].unique().implode()
+    subflows = subflows.filter(pl.col("subflow").is_in(seen))
+    if subflows.is_empty():
+        raise InputError(
+            f"{option}: the capture has no Multipath TCP subflow; capture its handshake"
+        )
+    return subflows
 
 
 def _part(file: Path) -> Path:
@@ -319,3 +329,11 @@ def _ranges(numbers: list[int]) -> list[list[int]]:
         else:
             found.append([number, number])
     return found
+
+
+if __name__ == "__main__":
+    try:
+        found = analyze("-")
+        _write(found, _subflows(found, "--qlog"), sys.stdout)
+    except InputError as error:
+        sys.exit(f"anabranch proxy: {error}")

@@ -21,7 +21,8 @@ def proxy(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="client|relay [OPTIONS]", help="Which end to run; each has its own --help."
+            metavar="client|relay|measure [OPTIONS]",
+            help="Which end to run, or a measurement of the uplinks; each has its own --help.",
         ),
     ] = None,
 ) -> None:
@@ -29,7 +30,8 @@ def proxy(
 
     The client offers a SOCKS5 and HTTP CONNECT port on a host with several uplinks. The relay, on a
     host with one address, continues the connections to their destinations. Between the two,
-    Multipath TCP uses all uplinks. docs/proxy.md explains both. The program anabranch-proxy is the
+    Multipath TCP uses all uplinks. A measurement probes the uplinks, and writes a scenario for
+    anabranch advise. docs/proxy.md explains all of them. The program anabranch-proxy is the
     same command without Python.
     """
     from anabranch import _core
@@ -42,6 +44,7 @@ def proxy(
         status = _core.proxy(
             ["anabranch proxy", *(arguments or ["--help"])],
             [sys.executable, "-m", "anabranch", "proxy"],
+            [sys.executable, "-m", "anabranch.analyze.qlog"],
         )
     except OSError as error:
         raise InputError(str(error)) from None

@@ -1,17 +1,18 @@
-//! The network of a client: an engine address for each uplink.
+//! The network of a client: engine addresses for each uplink.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::interfaces::{Link, free_tables, link};
 use super::tun::Tun;
-use super::{MOST_MTU, PROTOCOL, Setup, Step, device, no_router};
+use super::{Family, MOST_MTU, PROTOCOL, Setup, Step, device, no_router};
 use crate::orders::Uplink;
 
 /// Addresses of the engine are 198.18.77.1 and so on. The range 198.18.0.0/15 is for tests of
 /// devices, so no host of the Internet has one (RFC 2544, RFC 6890).
-const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 77, 1);
+const FIRST_IPV4: Ipv4Addr = Ipv4Addr::new(198, 18, 77, 1);
+/// The same for IPv6: 2001:2::/48 (RFC 5180, RFC 6890).
+const FIRST_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x77, 0, 0, 0, 1);
 /// Largest number of uplinks: that of address identifiers is larger, but a host has few interfaces.
 pub(crate) const MOST_UPLINKS: usize = 16;
 
@@ -20,7 +21,9 @@ pub(crate) const MOST_UPLINKS: usize = 16;
 pub(crate) struct ClientSetup {
     device: String,
     table: String,
-    relay: Option<Ipv4Addr>,
+    /// Addresses of the relay, one of each family at most.
+    relay: Vec<IpAddr>,
+    families: Vec<Family>,
     interfaces: Vec<String>,
     /// Number of interfaces that are no backups.
     regular: usize,
@@ -30,9 +33,26 @@ pub(crate) struct ClientSetup {
     tun: Option<Tun>,
 }
 
+/// The ways over an uplink: one for each family in use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ways(Vec<(Family, Link)>);
+
+impl Ways {
+    /// The way with addresses of this family.
+    pub(crate) fn get(&self, family: Family) -> Option<&Link> {
+        self.0.iter().find(|(own, _)| *own == family).map(|(_, link)| link)
+    }
+
+    /// Set or remove the way with addresses of this family.
+    pub(crate) fn set(&mut self, family: Family, link: Option<Link>) {
+        self.0.retain(|(own, _)| *own != family);
+        self.0.extend(link.map(|link| (family, link)));
+    }
+}
+
 impl ClientSetup {
     /// Plan the network of the instance `name` over these interfaces, of which those after the first
-    /// `regular` are backups.
+    /// `regular` are backups. Without a relay, uplinks use all families of this host.
     ///
     /// # Errors
     /// If `ip` is missing.
@@ -40,11 +60,15 @@ impl ClientSetup {
         name: &str,
         interfaces: Vec<String>,
         regular: usize,
-        relay: Option<Ipv4Addr>,
+        relay: Vec<IpAddr>,
     ) -> io::Result<Self> {
         let first = free_tables(interfaces.len() as u32 + Tun::NUMBERS)?;
         let (device, table) = (super::device_name(name), super::table_name(name));
-        Ok(ClientSetup { device, table, relay, interfaces, regular, first, tun: None })
+        let is_used = |family: &Family| {
+            family.is_supported() && (relay.is_empty() || family.find(&relay).is_some())
+        };
+        let families = Family::ALL.into_iter().filter(is_used).collect();
+        Ok(ClientSetup { device, table, relay, families, interfaces, regular, first, tun: None })
     }
 
     /// The same plan, with a device that takes the connections of programs.
@@ -64,94 +88,130 @@ impl ClientSetup {
         &self.device
     }
 
-    /// The uplinks now.
+    /// Families of the engine's addresses.
+    pub(crate) fn families(&self) -> &[Family] {
+        &self.families
+    }
+
+    /// The ways over all uplinks now. Towards a relay, an uplink uses one family at a time, and keeps
+    /// that of `before` as long as it works: two subflows over one uplink would compete.
     ///
     /// # Errors
     /// If `ip` is missing.
-    pub(crate) fn uplinks(&self) -> io::Result<Vec<(Uplink, Option<Link>)>> {
+    pub(crate) fn ways(&self, before: &[Ways]) -> io::Result<Vec<Ways>> {
         let all = self.interfaces.iter().enumerate().map(|(index, interface)| {
-            let found = link(interface, self.relay)?;
-            let uplink = Uplink {
-                interface: interface.clone(),
-                address: IpAddr::V4(address(index)),
-                mtu: found.as_ref().map_or(MOST_MTU, |link| link.mtu.min(MOST_MTU)),
-                backup: index >= self.regular,
-                budget: None,
-                usable: found.is_some(),
-            };
-            Ok((uplink, found))
+            let mut ways = Ways::default();
+            for family in &self.families {
+                ways.set(*family, link(interface, *family, family.find(&self.relay))?);
+            }
+            if !self.relay.is_empty() && ways.0.len() > 1 {
+                let used = |(family, _): &&(Family, Link)| {
+                    before.get(index).is_some_and(|before| before.get(*family).is_some())
+                };
+                let kept = ways.0.iter().find(used).unwrap_or(&ways.0[0]).clone();
+                ways = Ways(vec![kept]);
+            }
+            Ok(ways)
         });
         all.collect()
     }
 
+    /// The uplinks with these ways.
+    pub(crate) fn uplinks(&self, ways: &[Ways]) -> Vec<Uplink> {
+        let all = self.interfaces.iter().zip(ways).enumerate();
+        let uplink = |(index, (interface, ways)): (usize, (&String, &Ways))| {
+            let of = |family: &Family| address(index, *family);
+            let mtus = ways.0.iter().map(|(_, link)| link.mtu);
+            Uplink {
+                interface: interface.clone(),
+                addresses: self.families.iter().map(of).collect(),
+                usable: ways.0.iter().map(|(family, _)| of(family)).collect(),
+                mtu: mtus.min().unwrap_or(MOST_MTU).min(MOST_MTU),
+                backup: index >= self.regular,
+                budget: None,
+            }
+        };
+        all.map(uplink).collect()
+    }
+
     /// All commands, for a device that the user `owner` may open.
-    ///
-    /// # Errors
-    /// If `ip` is missing.
-    pub(crate) fn plan(&self, owner: u32) -> io::Result<Setup> {
-        let mut setup = Setup { up: device(&self.device, owner), down: Vec::new() };
+    pub(crate) fn plan(&self, owner: u32, ways: &[Ways]) -> Setup {
+        let mut setup = Setup { up: device(&self.device, owner, &self.families), down: Vec::new() };
         let tun = self.tun.as_ref().map(|tun| tun.plan(owner)).unwrap_or_default();
         // Programs keep their way until everything else is there.
         setup.down.extend(tun.down);
-        let uplinks = self.uplinks()?;
-        let is_closed = |interface: &&String| !forwards(interface);
+        for family in &self.families {
+            self.plan_family(*family, ways, &mut setup);
+        }
+        setup.up.extend(tun.up);
+        setup.down.push(Step::ip(format!("link del {}", self.device)));
+        setup
+    }
+
+    fn plan_family(&self, family: Family, ways: &[Ways], setup: &mut Setup) {
+        let is_closed = |interface: &&String| !family.forwards(interface);
         let closed: Vec<_> = self.interfaces.iter().filter(is_closed).map(String::as_str).collect();
         // The filter comes before the first packet.
-        setup.up.push(Step::nft(self.rules(&closed)));
-        for (index, (uplink, link)) in uplinks.iter().enumerate() {
-            let (address, table) = (uplink.address, self.first + index as u32);
-            let interface = &uplink.interface;
+        setup.up.push(Step::nft(self.rules(family, &closed)));
+        let flag = family.flag();
+        for (index, interface) in self.interfaces.iter().enumerate() {
+            let (address, table) = (address(index, family), self.first + index as u32);
             setup.up.push(Step::ip(format!(
-                "route add {address} dev {} proto {PROTOCOL}",
+                "{flag} route add {address} dev {} proto {PROTOCOL}",
                 self.device
             )));
             // Nothing of this uplink may leave through another one while it is down.
             setup.up.push(Step::ip(format!(
-                "route add unreachable default metric 4278198272 table {table} proto {PROTOCOL}"
+                "{flag} route add unreachable default metric 4278198272 table {table} proto {PROTOCOL}"
             )));
             let rule =
                 format!("from {address} lookup {table} priority {table} protocol {PROTOCOL}");
-            setup.up.push(Step::ip(format!("rule add {rule}")));
-            setup.down.push(Step::ip(format!("rule del {rule}")));
-            setup.down.push(Step::ip(format!("route flush table {table}")));
-            setup.up.extend(link.iter().flat_map(|link| self.connect(index, link)));
+            setup.up.push(Step::ip(format!("{flag} rule add {rule}")));
+            setup.down.push(Step::ip(format!("{flag} rule del {rule}")));
+            setup.down.push(Step::ip(format!("{flag} route flush table {table}")));
+            let link = ways.get(index).and_then(|ways| ways.get(family));
+            setup.up.extend(link.iter().flat_map(|link| self.connect(index, family, link)));
             if closed.contains(&interface.as_str()) {
-                setup.down.push(Step::sysctl(forwarding(interface), "0"));
+                setup.down.extend(family.forwarding(interface).map(|key| Step::sysctl(key, "0")));
             }
         }
-        setup.up.extend(tun.up);
-        setup.down.push(Step::nft(format!("delete table ip {}\n", self.table)));
-        setup.down.push(Step::ip(format!("link del {}", self.device)));
-        Ok(setup)
+        setup.down.push(Step::nft(format!("delete table {} {}\n", family.nft(), self.table)));
     }
 
     /// Commands that connect an uplink which has come up.
-    pub(crate) fn connect(&self, index: usize, link: &Link) -> Vec<Step> {
+    pub(crate) fn connect(&self, index: usize, family: Family, link: &Link) -> Vec<Step> {
         let (interface, table) = (&self.interfaces[index], self.first + index as u32);
+        let flag = family.flag();
         let via = link.gateway.map_or_else(String::new, |gateway| format!("via {gateway} "));
         let onlink = if link.gateway.is_some() { " onlink" } else { "" };
-        vec![
-            Step::ip(format!(
-                "route replace default {via}dev {interface} table {table} proto {PROTOCOL}{onlink}"
-            )),
-            // Answers to the engine arrive here.
-            Step::sysctl(forwarding(interface), "1"),
-        ]
+        let route = Step::ip(format!(
+            "{flag} route replace default {via}dev {interface} table {table} proto {PROTOCOL}{onlink}"
+        ));
+        // Answers to the engine arrive here.
+        let forwarding = family.forwarding(interface).map(|key| Step::sysctl(key, "1"));
+        std::iter::once(route).chain(forwarding).collect()
+    }
+
+    /// The engine's address on an uplink.
+    pub(crate) fn address(&self, index: usize, family: Family) -> IpAddr {
+        address(index, family)
     }
 
     /// The packet filter: addresses of the engine are translated to those of the uplinks, and reach
     /// nothing but the relay. Interfaces in `closed` did not forward packets before.
-    fn rules(&self, closed: &[&str]) -> String {
-        let (table, device) = (&self.table, &self.device);
+    fn rules(&self, family: Family, closed: &[&str]) -> String {
+        let (table, device, nft) = (&self.table, &self.device, family.nft());
         let mut translate = String::new();
         let mut pass = String::new();
-        let mark = self
-            .tun
-            .as_ref()
-            .map_or_else(String::new, |tun| tun.chains(&self.device, &self.interfaces, self.relay));
-        let relay = self.relay.map_or_else(String::new, |relay| format!("ip daddr {relay} "));
+        let relay = family.find(&self.relay);
+        let mark = match &self.tun {
+            Some(tun) if family == Family::V4 => tun.chains(&self.device, &self.interfaces, relay),
+            _ => String::new(),
+        };
+        let relay = relay.map_or_else(String::new, |relay| format!("{nft} daddr {relay} "));
         for (index, interface) in self.interfaces.iter().enumerate() {
-            let of_uplink = format!("ip saddr {} oifname \"{interface}\"", address(index));
+            let address = address(index, family);
+            let of_uplink = format!("{nft} saddr {address} oifname \"{interface}\"");
             translate += &format!("    {of_uplink} masquerade\n");
             pass += &format!("    iifname \"{device}\" {of_uplink} {relay}accept\n");
         }
@@ -160,7 +220,7 @@ impl ClientSetup {
         pass += &format!("    oifname \"{device}\" drop\n");
         pass.extend(closed.iter().map(|interface| no_router(interface, device)));
         format!(
-            "table ip {table} {{\n\
+            "table {nft} {table} {{\n\
              \x20 chain translate {{\n\
              \x20   type nat hook postrouting priority srcnat; policy accept;\n\
              {translate}\
@@ -175,38 +235,33 @@ impl ClientSetup {
     }
 }
 
-/// The engine's address on an uplink.
-fn address(index: usize) -> Ipv4Addr {
-    Ipv4Addr::from(u32::from(FIRST_ADDRESS) + index as u32)
-}
-
-/// The key below `/proc/sys` that says whether an interface forwards packets.
-pub(super) fn forwarding(interface: &str) -> String {
-    format!("net/ipv4/conf/{interface}/forwarding")
-}
-
-/// Returns `true` if an interface forwards packets. One that does not exist yet will follow the host's
-/// default.
-pub(super) fn forwards(interface: &str) -> bool {
-    let of = |name: &str| std::fs::read_to_string(Path::new("/proc/sys").join(forwarding(name)));
-    of(interface).or_else(|_| of("default")).is_ok_and(|value| value.trim() == "1")
+fn address(index: usize, family: Family) -> IpAddr {
+    match family {
+        Family::V4 => Ipv4Addr::from(u32::from(FIRST_IPV4) + index as u32).into(),
+        Family::V6 => Ipv6Addr::from(u128::from(FIRST_IPV6) + index as u128).into(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_filter_passes_the_engine_and_nobody_else() {
-        let setup = ClientSetup {
+    fn setup(relay: Vec<IpAddr>) -> ClientSetup {
+        ClientSetup {
             device: "ab-home".to_owned(),
             table: "anabranch_home".to_owned(),
-            relay: Some(Ipv4Addr::new(192, 0, 2, 1)),
+            relay,
+            families: Family::ALL.to_vec(),
             interfaces: vec!["eth0".to_owned(), "wwan0".to_owned()],
             regular: 2,
             first: 7300,
             tun: None,
-        };
+        }
+    }
+
+    #[test]
+    fn the_filter_passes_the_engine_and_nobody_else() {
+        let setup = setup(vec![[192, 0, 2, 1].into()]);
         let expected = "\
 table ip anabranch_home {
   chain translate {
@@ -225,11 +280,23 @@ table ip anabranch_home {
   }
 }
 ";
-        assert_eq!(setup.rules(&["wwan0"]), expected);
-        let link = Link { gateway: Some(Ipv4Addr::new(10, 0, 0, 1)), mtu: 1500 };
+        assert_eq!(setup.rules(Family::V4, &["wwan0"]), expected);
+        let link = Link { gateway: Some([10, 0, 0, 1].into()), mtu: 1500 };
         assert_eq!(
-            setup.connect(1, &link)[0].to_string(),
-            "ip route replace default via 10.0.0.1 dev wwan0 table 7301 proto 196 onlink"
+            setup.connect(1, Family::V4, &link)[0].to_string(),
+            "ip -4 route replace default via 10.0.0.1 dev wwan0 table 7301 proto 196 onlink"
         );
+    }
+
+    #[test]
+    fn ipv6_has_a_table_and_addresses_of_its_own() {
+        let setup = setup(vec!["2001:db8::1".parse().expect("an address")]);
+        let rules = setup.rules(Family::V6, &[]);
+        assert!(rules.starts_with("table ip6 anabranch_home {"), "{rules}");
+        let pass = "ip6 saddr 2001:2:0:77::2 oifname \"wwan0\" ip6 daddr 2001:db8::1 accept";
+        assert!(rules.contains(pass), "{rules}");
+        let plan = setup.plan(65_534, &[]).up;
+        let rule = "ip -6 rule add from 2001:2:0:77::2 lookup 7301 priority 7301 protocol 196";
+        assert!(plan.iter().any(|step| step.to_string() == rule), "{plan:#?}");
     }
 }

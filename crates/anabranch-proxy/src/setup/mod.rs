@@ -2,14 +2,18 @@
 //! translation. Everything has its own name, so nothing else on the host is touched.
 
 mod client;
+mod family;
 mod interfaces;
 mod record;
 mod relay;
 mod step;
 mod tun;
 
-pub(crate) use client::{ClientSetup, MOST_UPLINKS};
-pub(crate) use interfaces::{Link, default_interface, own_addresses, resolve_ipv4};
+use std::path::Path;
+
+pub(crate) use client::{ClientSetup, MOST_UPLINKS, Ways};
+pub(crate) use family::{Family, NO_IPV6};
+pub(crate) use interfaces::{default_interface, has_ipv6, own_addresses, resolve};
 pub(crate) use record::Record;
 pub(crate) use relay::RelaySetup;
 pub(crate) use step::{Setup, Step};
@@ -23,14 +27,24 @@ const QUEUE: u32 = 1000;
 /// Largest packet in bytes: the MTU of a new TUN device.
 const MOST_MTU: u16 = 1500;
 
-/// Commands that make the device of an instance, which the user `owner` may open.
-fn device(name: &str, owner: u32) -> Vec<Step> {
-    vec![
-        Step::ip(format!("tuntap add dev {name} mode tun user {owner}")),
-        Step::sysctl(format!("net/ipv6/conf/{name}/disable_ipv6"), "1"),
-        Step::ip(format!("link set {name} txqueuelen {QUEUE} up")),
-        Step::sysctl(format!("net/ipv4/conf/{name}/forwarding"), "1"),
-    ]
+/// Commands that make the device of an instance, which the user `owner` may open, for packets of these
+/// families.
+fn device(name: &str, owner: u32, families: &[Family]) -> Vec<Step> {
+    let mut steps = vec![Step::ip(format!("tuntap add dev {name} mode tun user {owner}"))];
+    let has_ipv6 = families.contains(&Family::V6);
+    // A host may lack IPv6 altogether.
+    if has_ipv6 || Path::new("/proc/sys/net/ipv6").exists() {
+        let disabled = if has_ipv6 { "0" } else { "1" };
+        steps.push(Step::sysctl(format!("net/ipv6/conf/{name}/disable_ipv6"), disabled));
+    }
+    if has_ipv6 {
+        // Without link-local addresses, the kernel sends nothing of its own.
+        steps.push(Step::sysctl(format!("net/ipv6/conf/{name}/addr_gen_mode"), "1"));
+    }
+    steps.push(Step::ip(format!("link set {name} txqueuelen {QUEUE} up")));
+    let keys = families.iter().filter_map(|family| family.forwarding(name));
+    steps.extend(keys.map(|key| Step::sysctl(key, "1")));
+    steps
 }
 
 /// The rules that keep this host from becoming a router for others, if it was none on `interface`.

@@ -1,15 +1,15 @@
-//! The network of a relay: one engine address, to which a public port leads.
+//! The network of a relay: one engine address of each family, to which a public port leads.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::client::{forwarding, forwards};
 use super::interfaces::link;
-use super::{MOST_MTU, PROTOCOL, Setup, Step, device, no_router};
+use super::{Family, MOST_MTU, PROTOCOL, Setup, Step, device, no_router};
 use crate::orders::Uplink;
 
-/// The engine's address, from the range for tests of devices (RFC 2544, RFC 6890).
-const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 78, 1);
+/// The engine's addresses, from the ranges for tests of devices (RFC 2544, RFC 5180, RFC 6890).
+const IPV4: Ipv4Addr = Ipv4Addr::new(198, 18, 78, 1);
+const IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x78, 0, 0, 0, 1);
 
 /// The plan for a relay's network.
 #[derive(Clone, Debug)]
@@ -17,14 +17,21 @@ pub(crate) struct RelaySetup {
     device: String,
     table: String,
     interfaces: Vec<String>,
+    families: Vec<Family>,
     port: u16,
 }
 
 impl RelaySetup {
-    /// Plan the network of the instance `name`, which clients reach at `port` of these interfaces.
-    pub(crate) fn new(name: &str, interfaces: Vec<String>, port: u16) -> Self {
+    /// Plan the network of the instance `name`, which clients reach at `port` of these interfaces,
+    /// with addresses of these families.
+    pub(crate) fn new(
+        name: &str,
+        interfaces: Vec<String>,
+        families: Vec<Family>,
+        port: u16,
+    ) -> Self {
         let (device, table) = (super::device_name(name), super::table_name(name));
-        RelaySetup { device, table, interfaces, port }
+        RelaySetup { device, table, interfaces, families, port }
     }
 
     /// Name of the TUN device.
@@ -39,52 +46,59 @@ impl RelaySetup {
     pub(crate) fn uplink(&self) -> io::Result<Uplink> {
         let mut mtu = MOST_MTU;
         for interface in &self.interfaces {
-            mtu = link(interface, None)?.map_or(mtu, |link| mtu.min(link.mtu));
+            for family in &self.families {
+                mtu = link(interface, *family, None)?.map_or(mtu, |link| mtu.min(link.mtu));
+            }
         }
         let interface = self.interfaces.join(",");
-        Ok(Uplink {
-            interface,
-            address: IpAddr::V4(ADDRESS),
-            mtu,
-            backup: false,
-            budget: None,
-            usable: true,
-        })
+        let addresses: Vec<_> = self.families.iter().map(|family| address(*family)).collect();
+        let usable = addresses.clone();
+        Ok(Uplink { interface, addresses, usable, mtu, backup: false, budget: None })
     }
 
     /// All commands, for a device that the user `owner` may open.
     pub(crate) fn plan(&self, owner: u32) -> Setup {
-        let mut setup = Setup { up: device(&self.device, owner), down: Vec::new() };
-        setup
-            .up
-            .push(Step::ip(format!("route add {ADDRESS} dev {} proto {PROTOCOL}", self.device)));
-        let closed: Vec<_> = self.interfaces.iter().filter(|each| !forwards(each)).collect();
-        // The filter comes before the first packet.
-        setup.up.push(Step::nft(self.rules(&closed)));
-        for interface in &closed {
-            setup.up.push(Step::sysctl(forwarding(interface), "1"));
-            setup.down.push(Step::sysctl(forwarding(interface), "0"));
+        let mut setup = Setup { up: device(&self.device, owner, &self.families), down: Vec::new() };
+        for family in &self.families {
+            self.plan_family(*family, &mut setup);
         }
-        setup.down.push(Step::nft(format!("delete table ip {}\n", self.table)));
         setup.down.push(Step::ip(format!("link del {}", self.device)));
         setup
     }
 
+    fn plan_family(&self, family: Family, setup: &mut Setup) {
+        let (flag, address) = (family.flag(), address(family));
+        setup.up.push(Step::ip(format!(
+            "{flag} route add {address} dev {} proto {PROTOCOL}",
+            self.device
+        )));
+        let closed: Vec<_> = self.interfaces.iter().filter(|each| !family.forwards(each)).collect();
+        // The filter comes before the first packet.
+        setup.up.push(Step::nft(self.rules(family, &closed)));
+        for key in closed.iter().filter_map(|interface| family.forwarding(interface)) {
+            setup.up.push(Step::sysctl(key.clone(), "1"));
+            setup.down.push(Step::sysctl(key, "0"));
+        }
+        setup.down.push(Step::nft(format!("delete table {} {}\n", family.nft(), self.table)));
+    }
+
     /// The packet filter: the public port leads to the engine, which answers and opens nothing.
-    fn rules(&self, closed: &[&String]) -> String {
+    fn rules(&self, family: Family, closed: &[&String]) -> String {
         let RelaySetup { device, table, port, .. } = self;
+        let (nft, address) = (family.nft(), address(family));
+        let to = SocketAddr::new(address, *port);
         let names = self.interfaces.iter().map(|interface| format!("\"{interface}\""));
         let names = names.collect::<Vec<_>>().join(", ");
         let no_router: String = closed.iter().map(|each| no_router(each, device)).collect();
         format!(
-            "table ip {table} {{\n\
+            "table {nft} {table} {{\n\
              \x20 chain translate {{\n\
              \x20   type nat hook prerouting priority dstnat; policy accept;\n\
-             \x20   iifname {{ {names} }} fib daddr type local tcp dport {port} dnat to {ADDRESS}:{port}\n\
+             \x20   iifname {{ {names} }} fib daddr type local tcp dport {port} dnat to {to}\n\
              \x20 }}\n\
              \x20 chain pass {{\n\
              \x20   type filter hook forward priority filter; policy accept;\n\
-             \x20   iifname \"{device}\" ip saddr {ADDRESS} ct state established,related accept\n\
+             \x20   iifname \"{device}\" {nft} saddr {address} ct state established,related accept\n\
              \x20   iifname \"{device}\" drop\n\
              \x20   oifname \"{device}\" ct status dnat accept\n\
              \x20   oifname \"{device}\" drop\n\
@@ -95,13 +109,21 @@ impl RelaySetup {
     }
 }
 
+fn address(family: Family) -> IpAddr {
+    match family {
+        Family::V4 => IPV4.into(),
+        Family::V6 => IPV6.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_filter_leads_one_port_to_the_engine() {
-        let setup = RelaySetup::new("relay", vec!["eth0".to_owned()], 5124);
+        let families = Family::ALL.to_vec();
+        let setup = RelaySetup::new("relay", vec!["eth0".to_owned()], families, 5124);
         let expected = "\
 table ip anabranch_relay {
   chain translate {
@@ -118,6 +140,8 @@ table ip anabranch_relay {
   }
 }
 ";
-        assert_eq!(setup.rules(&[&"eth0".to_owned()]), expected);
+        assert_eq!(setup.rules(Family::V4, &[&"eth0".to_owned()]), expected);
+        let rules = setup.rules(Family::V6, &[]);
+        assert!(rules.contains("dport 5124 dnat to [2001:2:0:78::1]:5124"), "{rules}");
     }
 }

@@ -1,8 +1,8 @@
 //! The device that takes the TCP connections of programs, and the rules that lead them there.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
-use super::{PROTOCOL, Setup, Step, device};
+use super::{Family, PROTOCOL, Setup, Step, device};
 
 /// Mark of the connections that the device takes (this project): no usual program has it.
 const MARK: u32 = 0x0061_6200;
@@ -34,7 +34,7 @@ impl Tun {
     /// Commands for the device, which the user `owner` may open, and for the way to it.
     pub(super) fn plan(&self, owner: u32) -> Setup {
         let (name, table) = (&self.device, self.first + 1);
-        let mut up = device(name, owner);
+        let mut up = device(name, owner, &[Family::V4]);
         // Answers come from addresses to which the way is another one. The kernel takes them from a
         // device that has an address itself, in its loose mode.
         up.push(Step::ip(format!("addr add {ADDRESS}/32 dev {name}")));
@@ -61,12 +61,7 @@ impl Tun {
     /// Chains that mark connections from their SYN on: those of this host, and those that it forwards
     /// for others. Connections that exist already, and those that others open to this host, keep
     /// their way. The relay is reached directly.
-    pub(super) fn chains(
-        &self,
-        engine: &str,
-        uplinks: &[String],
-        relay: Option<Ipv4Addr>,
-    ) -> String {
+    pub(super) fn chains(&self, engine: &str, uplinks: &[String], relay: Option<IpAddr>) -> String {
         let Tun { device, .. } = self;
         let not_relay = relay.map_or_else(String::new, |relay| format!("ip daddr != {relay} "));
         let names = uplinks.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
@@ -108,7 +103,7 @@ mod tests {
     ct direction original ct mark 0x616200 meta mark set 0x616200
   }
 ";
-        let relay = Some(Ipv4Addr::new(192, 0, 2, 1));
+        let relay = Some([192, 0, 2, 1].into());
         assert_eq!(tun.chains("ab-home", &["eth0".to_owned()], relay), expected);
     }
 

@@ -32,9 +32,11 @@ impl Capture {
     pub(super) fn begin(order: CaptureOrder, uplinks: &[Uplink]) -> io::Result<Self> {
         let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let mut writer = PcapWriter::with_snap_length(file, order.snap)?;
-        let add =
-            |uplink: &Uplink| Ok((uplink.address, writer.add_interface(&uplink.interface, None)?));
-        let interfaces = uplinks.iter().map(add).collect::<io::Result<_>>()?;
+        let mut interfaces = Vec::new();
+        for uplink in uplinks {
+            let id = writer.add_interface(&uplink.interface, None)?;
+            interfaces.extend(uplink.addresses.iter().map(|address| (*address, id)));
+        }
         let limit = order.limit;
         Ok(Capture(Some(Running { writer, interfaces, limit, bytes: Vec::new() })))
     }

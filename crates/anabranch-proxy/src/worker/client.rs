@@ -30,8 +30,8 @@ const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// Pause after the system refuses to accept a connection, for example because files are short.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The relay and the key that it shares with this client.
-pub(super) type RelayAndKey = Option<(SocketAddr, Key)>;
+/// The relay's addresses, one of each family at most, and the key that it shares with this client.
+pub(super) type RelayAndKey = Option<(Vec<SocketAddr>, Key)>;
 
 /// Listen for programs. The result takes their connections.
 pub(super) async fn start(
@@ -72,7 +72,7 @@ async fn serve(listener: TcpListener, relay: RelayAndKey, shared: Arc<Shared>) -
 
 async fn handle(
     mut program: TcpStream,
-    relay: Option<&(SocketAddr, Key)>,
+    relay: Option<&(Vec<SocketAddr>, Key)>,
     shared: &Arc<Shared>,
 ) -> io::Result<()> {
     prepare(&program)?;
@@ -118,46 +118,46 @@ async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, Problem> {
 /// Open a connection to the first destination that can be reached. Returns its first data as well.
 pub(super) async fn open(
     destinations: &[SocketAddr],
-    relay: Option<&(SocketAddr, Key)>,
+    relay: Option<&(Vec<SocketAddr>, Key)>,
     shared: &Arc<Shared>,
 ) -> Result<(Stream, Vec<u8>), Problem> {
     let mut last = Problem::Unreachable;
     for destination in destinations {
         let opened = match relay {
-            Some((relay, key)) => through(*destination, *relay, key, shared).await,
-            // Uplinks use IPv4.
-            None if destination.is_ipv6() => continue,
+            Some((relay, key)) => through(*destination, relay, key, shared).await,
             None => {
-                let opened = connect(*destination, shared, None).await;
+                let opened = connect(&[*destination], shared, None).await;
                 opened.map(|(stream, _)| (stream, Vec::new()))
             }
         };
         match opened {
             Ok(opened) => return Ok(opened),
             // Other addresses of the same name would fail in the same way.
-            Err(problem @ (Problem::NoNetwork | Problem::TimedOut)) => return Err(problem),
+            Err(Problem::TimedOut) => return Err(Problem::TimedOut),
+            Err(Problem::NoNetwork) if relay.is_some() => return Err(Problem::NoNetwork),
             Err(problem) => last = problem,
         }
     }
     Err(last)
 }
 
-/// Connect to `remote` over the first uplink that answers. The next one starts a little later, so a
-/// dead uplink costs little time. The first attempt brings `data`, in its SYN if the peer allows
+/// Connect to a host with these addresses over the first uplink that answers. The next one starts a
+/// little later, so a dead uplink costs little time. The first attempt brings `data`, in its SYN if the peer allows
 /// that. Also returns whether the stream is that of this attempt: data in two SYNs would be two
 /// requests.
 async fn connect(
-    remote: SocketAddr,
+    peers: &[SocketAddr],
     shared: &Arc<Shared>,
     mut data: Option<Vec<u8>>,
 ) -> Result<(Stream, bool), Problem> {
-    let is_usable = |index: &usize| shared.uplinks[*index].usable.load(Ordering::Relaxed);
-    let mut waiting = (0..shared.uplinks.len()).filter(is_usable).collect::<Vec<_>>().into_iter();
+    let all = shared.uplinks.iter().enumerate();
+    let ways = all.filter_map(|(index, uplink)| Some((index, *uplink.way(peers)?.1)));
+    let mut waiting = ways.collect::<Vec<_>>().into_iter();
     let mut attempts = JoinSet::new();
     let mut problem = Problem::NoNetwork;
     loop {
-        if let Some(index) = waiting.next() {
-            let (host, config) = (shared.host.clone(), shared.config_from(index));
+        if let Some((index, remote)) = waiting.next() {
+            let (host, config) = (shared.host.clone(), shared.config_from(index, peers));
             let data = data.take();
             attempts.spawn(async move {
                 match data {
@@ -195,7 +195,7 @@ fn problem_of(error: &io::Error) -> Problem {
 }
 
 /// A request for a connection to `destination`, with a new proof.
-fn request(destination: SocketAddr, key: &Key) -> Result<Vec<u8>, Problem> {
+pub(super) fn request(destination: SocketAddr, key: &Key) -> Result<Vec<u8>, Problem> {
     let mut tlvs = vec![Tlv::Connect(Connect { remote: destination, options: None })];
     let nonce = random().map_err(|_| Problem::Other)?;
     tlvs.push(key.prove(&tlvs, clock::milliseconds(), nonce));
@@ -205,7 +205,7 @@ fn request(destination: SocketAddr, key: &Key) -> Result<Vec<u8>, Problem> {
 /// Ask the relay for a connection to `destination`.
 async fn through(
     destination: SocketAddr,
-    relay: SocketAddr,
+    relay: &[SocketAddr],
     key: &Key,
     shared: &Arc<Shared>,
 ) -> Result<(Stream, Vec<u8>), Problem> {
@@ -220,6 +220,12 @@ async fn through(
         let again = request(destination, key)?;
         stream.write_all(&again).await.map_err(|error| problem_of(&error))?;
     }
+    let first = read_answer(&mut stream).await?;
+    Ok((stream, first))
+}
+
+/// Read the relay's answer. Returns the first data of the destination, which came with it.
+pub(super) async fn read_answer(stream: &mut Stream) -> Result<Vec<u8>, Problem> {
     let mut client = Client::default();
     let mut buffer = vec![0; MOST_BYTES];
     loop {
@@ -230,7 +236,7 @@ async fn through(
         }
         match client.handle_data(&buffer[..count]) {
             Ok(None) => {}
-            Ok(Some(answer)) => return Ok((stream, answer.data)),
+            Ok(Some(answer)) => return Ok(answer.data),
             Err(failure) => {
                 // RFC 8803 §6.2.8: the client resets the connection.
                 stream.abort();

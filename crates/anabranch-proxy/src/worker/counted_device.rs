@@ -18,8 +18,8 @@ use crate::orders::Uplink;
 /// Bytes of an uplink, with IP headers. Segments that the kernel has joined count one header.
 #[derive(Debug)]
 pub(super) struct Traffic {
-    /// The engine's address.
-    address: IpAddr,
+    /// The engine's addresses.
+    addresses: Vec<IpAddr>,
     pub(super) sent: AtomicU64,
     pub(super) received: AtomicU64,
     /// Bytes that the uplink may carry.
@@ -31,7 +31,7 @@ pub(super) struct Traffic {
 impl Traffic {
     pub(super) fn of(uplink: &Uplink) -> Arc<Self> {
         Arc::new(Traffic {
-            address: uplink.address,
+            addresses: uplink.addresses.clone(),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             budget: uplink.budget,
@@ -66,7 +66,7 @@ pub(super) struct CountedDevice {
 
 impl CountedDevice {
     fn observe(&mut self, address: IpAddr, direction: Direction, packet: &Packet) {
-        if let Some(traffic) = self.traffic.iter().find(|traffic| traffic.address == address) {
+        if let Some(traffic) = self.traffic.iter().find(|it| it.addresses.contains(&address)) {
             traffic.count(direction, packet.wire_len());
             self.capture.write(address, direction, packet);
         }

@@ -200,7 +200,7 @@ fn of_uplinks(out: &mut String, shared: &Shared) {
             }
         };
     gauge("uplink_usable", "Whether the uplink is up and has a route.", &|uplink, _| {
-        Some(f64::from(u8::from(uplink.usable.load(Ordering::Relaxed))))
+        Some(f64::from(u8::from(uplink.is_usable())))
     });
     gauge("uplink_budget_left_bytes", "Bytes that the uplink may still carry.", &|uplink, _| {
         uplink.traffic.left().map(|left| left as f64)
@@ -215,7 +215,7 @@ fn state(shared: &Shared, uplink: &super::OpenUplink) -> UplinkState {
     shared.host.inspect(|_, endpoint, _| {
         let mut state = UplinkState::default();
         let subflows = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
-        for subflow in subflows.filter(|subflow| subflow.local.address == uplink.address) {
+        for subflow in subflows.filter(|subflow| uplink.has(subflow.local.address)) {
             state.subflows += 1;
             let srtt = subflow.view.srtt.map(|srtt| srtt.as_nanos());
             state.srtt_ns = [state.srtt_ns, srtt].into_iter().flatten().min();

@@ -4,13 +4,16 @@ mod capture;
 mod carry;
 mod client;
 mod counted_device;
+mod measure;
 mod metrics;
 mod privileges;
+mod probe;
 mod relay;
 mod tun;
+mod two_families;
 
 use std::io::{self, BufRead};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,7 +21,7 @@ use std::thread;
 use anabranch_host::Host;
 use anabranch_live::TunDevice;
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_proto::path_manager::Backup;
+use anabranch_proto::path_manager::{Backup, FullMesh, InitialOnly, PathManager};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -30,6 +33,7 @@ use crate::policies::with_interfaces;
 use capture::Capture;
 use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
+use two_families::TwoFamilies;
 
 /// State that all tasks of the process share.
 struct Shared {
@@ -46,21 +50,43 @@ struct Shared {
 /// An uplink while the process runs.
 struct OpenUplink {
     interface: String,
-    address: IpAddr,
+    /// The engine's addresses, and whether each is usable.
+    addresses: Vec<(IpAddr, AtomicBool)>,
     backup: bool,
     traffic: Arc<Traffic>,
-    usable: AtomicBool,
 }
 
 impl OpenUplink {
     fn new(uplink: &Uplink) -> Self {
         OpenUplink {
             interface: uplink.interface.clone(),
-            address: uplink.address,
+            addresses: uplink.addresses.iter().map(|it| (*it, AtomicBool::new(true))).collect(),
             backup: uplink.backup,
             traffic: Traffic::of(uplink),
-            usable: AtomicBool::new(true),
         }
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        self.addresses.iter().any(|(own, _)| *own == address)
+    }
+
+    fn is_usable(&self) -> bool {
+        self.addresses.iter().any(|(_, usable)| usable.load(Ordering::Relaxed))
+    }
+
+    /// The usable address of the family of one of these peers, and this peer.
+    fn way<'a>(&self, peers: &'a [SocketAddr]) -> Option<(IpAddr, &'a SocketAddr)> {
+        let usable = self.addresses.iter().filter(|(_, usable)| usable.load(Ordering::Relaxed));
+        usable.map(|(own, _)| *own).find_map(|own| {
+            peers.iter().find(|peer| peer.is_ipv4() == own.is_ipv4()).map(|peer| (own, peer))
+        })
+    }
+
+    /// The address for a connection to these peers: a usable one, if there is one.
+    fn address(&self, peers: &[SocketAddr]) -> Option<IpAddr> {
+        let fits = |own: &IpAddr| peers.iter().any(|peer| peer.is_ipv4() == own.is_ipv4());
+        let any = || self.addresses.iter().map(|(own, _)| *own).find(fits);
+        self.way(peers).map(|(own, _)| own).or_else(any)
     }
 }
 
@@ -94,9 +120,14 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", assignment.device)))?;
     let config = assignment.policies.config().map_err(io::Error::other)?;
     let uplinks = &assignment.uplinks;
-    let mtus = uplinks.iter().map(|uplink| (uplink.address, uplink.mtu)).collect();
-    let config = with_interfaces(config, mtus);
-    let addresses = uplinks.iter().map(|uplink| uplink.address).collect();
+    let of_uplink = |uplink: &Uplink| {
+        let mtu = uplink.mtu;
+        uplink.addresses.iter().map(move |address| (*address, mtu)).collect::<Vec<_>>()
+    };
+    let mtus: Vec<_> = uplinks.iter().flat_map(of_uplink).collect();
+    let addresses = mtus.iter().map(|(address, _)| *address).collect();
+    // The addresses of a relay's engine mean nothing to clients. The client opens all subflows.
+    let config = with_interfaces(config, mtus).path_manager(|| Box::new(InitialOnly));
     let capture = match assignment.capture {
         Some(order) => Capture::begin(order, uplinks)?,
         None => Capture::none(),
@@ -112,8 +143,9 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
         draining: watch::Sender::new(false),
         ended: Notify::new(),
     });
-    for uplink in assignment.uplinks.iter().filter(|uplink| !uplink.usable) {
-        shared.set_usable(uplink.address, false);
+    for uplink in &assignment.uplinks {
+        let is_down = |address: &&IpAddr| !uplink.usable.contains(*address);
+        uplink.addresses.iter().filter(is_down).for_each(|it| shared.set_usable(*it, false));
     }
     let has_budget = |index: &usize| shared.uplinks[*index].traffic.left().is_some();
     for index in (0..shared.uplinks.len()).filter(has_budget) {
@@ -137,7 +169,7 @@ async fn start(
     let key = assignment.key.map(crate::proof::Key::from_bytes);
     match &assignment.role {
         Role::Client { listen, relay, tun } => {
-            let relay = relay.zip(key);
+            let relay = key.filter(|_| !relay.is_empty()).map(|key| (relay.clone(), key));
             let proxy = client::start(*listen, relay.clone(), Arc::clone(shared)).await?;
             let Some(device) = tun else { return Ok(Box::pin(proxy)) };
             let tun = tun::start(device, relay, Arc::clone(shared))?;
@@ -147,6 +179,10 @@ async fn start(
                     done = tun => done,
                 }
             }))
+        }
+        Role::Measure { relay, budget } => {
+            let key = key.ok_or_else(|| io::Error::other("a relay needs a secret"))?;
+            Ok(Box::pin(measure::run(relay.clone(), key, *budget, Arc::clone(shared))))
         }
         Role::Relay { .. } => {
             let key = key.ok_or_else(|| io::Error::other("a relay needs a secret"))?;
@@ -190,15 +226,18 @@ impl Shared {
     }
 
     fn set_usable(&self, address: IpAddr, usable: bool) {
-        let Some(uplink) = self.uplinks.iter().find(|uplink| uplink.address == address) else {
-            return;
-        };
+        let Some(uplink) = self.uplinks.iter().find(|uplink| uplink.has(address)) else { return };
+        let before = uplink.is_usable();
         // An uplink whose budget is used up stays out of use.
         let usable = usable && uplink.traffic.left() != Some(0);
-        uplink.usable.store(usable, Ordering::Relaxed);
+        let own = uplink.addresses.iter().filter(|(own, _)| *own == address);
+        own.for_each(|(_, state)| state.store(usable, Ordering::Relaxed));
         self.host.set_address_usable(address, usable);
-        let state = if usable { "up" } else { "down" };
-        info!(uplink = uplink.interface, state, "uplink");
+        let after = uplink.is_usable();
+        if before != after || !after {
+            let state = if after { "up" } else { "down" };
+            info!(uplink = uplink.interface, state, %address, "uplink");
+        }
     }
 
     /// Wait until the budget of the uplink at this index is used up, and then use it no longer.
@@ -206,20 +245,30 @@ impl Shared {
         let uplink = &self.uplinks[index];
         uplink.traffic.spent.notified().await;
         warn!(uplink = uplink.interface, "its budget is used up");
-        self.set_usable(uplink.address, false);
+        uplink.addresses.iter().for_each(|(address, _)| self.set_usable(*address, false));
     }
 
-    /// Options of a connection whose first subflow uses the uplink at this index.
-    fn config_from(&self, first: usize) -> ConnectionConfig {
+    /// Options of a connection to one of these peers, whose first subflow uses the uplink at this
+    /// index.
+    fn config_from(&self, first: usize, peers: &[SocketAddr]) -> ConnectionConfig {
         let mut uplinks: Vec<_> = self.uplinks.iter().collect();
         uplinks[..=first].rotate_right(1);
-        let config = self.host.config().clone();
-        let config = config.local_addresses(Some(uplinks.iter().map(|it| it.address).collect()));
-        match uplinks.iter().position(|uplink| !uplink.backup) {
-            Some(regular) if uplinks.iter().any(|uplink| uplink.backup) => {
-                config.path_manager(move || Box::new(Backup::new(regular)))
+        let with_address = |uplink: &OpenUplink| Some((uplink.address(peers)?, uplink.backup));
+        let ends: Vec<_> = uplinks.into_iter().filter_map(with_address).collect();
+        let addresses = ends.iter().map(|(address, _)| *address).collect();
+        let regular = ends.iter().position(|(_, backup)| !backup);
+        let regular = regular.filter(|_| ends.iter().any(|(_, backup)| *backup));
+        let peers = peers.to_vec();
+        let manager = move || -> Box<dyn PathManager> {
+            let manager: Box<dyn PathManager> = match regular {
+                Some(regular) => Box::new(Backup::new(regular)),
+                None => Box::new(FullMesh::default()),
+            };
+            match peers.len() {
+                2 => Box::new(TwoFamilies::new(manager, &peers)),
+                _ => manager,
             }
-            _ => config,
-        }
+        };
+        self.host.config().clone().local_addresses(Some(addresses)).path_manager(manager)
     }
 }

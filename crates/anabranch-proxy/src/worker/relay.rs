@@ -18,6 +18,7 @@ use tracing::{debug, info, warn};
 use super::Shared;
 use super::carry::{carry, prepare};
 use super::metrics::Outcome;
+use super::probe::Service as Probe;
 use crate::clock;
 use crate::convert::{Connect, ErrorCode, MOST_BYTES, Relay, Request, Step, TcpOption};
 use crate::destinations::Destinations;
@@ -48,6 +49,8 @@ struct Service {
     /// Connections of each client address.
     clients: Mutex<BTreeMap<IpAddr, usize>>,
     waiting: Semaphore,
+    /// The probe that runs: two would measure each other.
+    probe: Semaphore,
     log: RefusalLog,
 }
 
@@ -77,6 +80,7 @@ pub(super) fn start(
         max_per_client: *max_connections_per_client,
         clients: Mutex::default(),
         waiting: Semaphore::new(MOST_WAITING),
+        probe: Semaphore::new(1),
         log: RefusalLog::default(),
         shared,
     };
@@ -130,6 +134,9 @@ impl Service {
             stream.write_all(&request.accept(&[])).await?;
             return stream.shutdown().await;
         };
+        if let Some(probe) = Probe::at(connect.remote) {
+            return self.probe(probe, stream, &request).await;
+        }
         let opened = timeout(MOST_CONNECTING_TIME, connect_to(connect)).await;
         let opened = opened.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
         if self.shared.log_destinations {
@@ -163,7 +170,10 @@ impl Service {
             return Err((code, Outcome::Unproved));
         }
         let connect = request.connect.as_ref();
-        if connect.is_some_and(|connect| !self.destinations.admits(connect.remote.ip())) {
+        let is_admitted = |connect: &Connect| {
+            Probe::at(connect.remote).is_some() || self.destinations.admits(connect.remote.ip())
+        };
+        if connect.is_some_and(|connect| !is_admitted(connect)) {
             self.log.warn(client, "the destination is not public, and not allowed");
             return Err((ErrorCode::NotAuthorized, Outcome::NotAllowed));
         }
@@ -199,6 +209,17 @@ impl Service {
         metrics.from_uplinks.fetch_add(request.data.len() as u64, Ordering::Relaxed);
         far.write_all(&request.data).await?;
         carry(far, stream, &metrics.to_uplinks, &metrics.from_uplinks).await
+    }
+
+    /// Serve a probe, if no other one runs.
+    async fn probe(&self, probe: Probe, mut stream: Stream, request: &Request) -> io::Result<()> {
+        let Ok(_alone) = self.probe.try_acquire() else {
+            let answer = Request::refuse(ErrorCode::ResourceExceeded, &[0]);
+            return self.refuse(stream, &answer, Outcome::Overload).await;
+        };
+        self.shared.metrics.count(Outcome::Opened);
+        stream.write_all(&request.accept(&[])).await?;
+        probe.serve(stream, &request.data).await
     }
 
     /// Send an error, and close. The client resets the connection when it has read the error (RFC

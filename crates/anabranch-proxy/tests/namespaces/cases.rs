@@ -11,29 +11,32 @@ use std::time::{Duration, Instant};
 
 use anabranch_trace::{Input, analyse};
 
+use crate::ipv6;
+use crate::measurement;
 use crate::programs::Transfer;
+use crate::replay;
 use crate::rooms::{Folder, Room, Running, output};
 
-type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch-proxy");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch-proxy");
 /// The destination, and the relay's public address. Both look like addresses of the Internet.
-const DESTINATION: &str = "203.0.114.2";
-const RELAY: &str = "203.0.115.1";
-const PORT: u16 = 5124;
-const DESTINATION_PORT: u16 = 80;
+pub(crate) const DESTINATION: &str = "203.0.114.2";
+pub(crate) const RELAY: &str = "203.0.115.1";
+pub(crate) const PORT: u16 = 5124;
+pub(crate) const DESTINATION_PORT: u16 = 80;
 /// Rate, delay in each direction, queue. NSDI 2012 §4.2: WiFi with 20 ms and 80 ms of buffer, 3G with
 /// 150 ms and 2 s.
-const WIFI: [&str; 3] = ["8Mbit/s", "10ms", "54packets"];
-const CELLULAR: [&str; 3] = ["2Mbit/s", "75ms", "333packets"];
+pub(crate) const WIFI: [&str; 3] = ["8Mbit/s", "10ms", "54packets"];
+pub(crate) const CELLULAR: [&str; 3] = ["2Mbit/s", "75ms", "333packets"];
 /// The same with 240 ms of buffer. What waits in the buffer of the remaining uplink is part of any
 /// pause.
 const SHORT_QUEUE: [&str; 3] = ["2Mbit/s", "75ms", "40packets"];
-const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
+pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 15] = [
+const CASES: [(&str, Case, usize); 18] = [
     ("curl without changes", curl, 1),
     ("take-down and clean-up", take_down, 1),
     ("privileges", privileges, 1),
@@ -45,6 +48,9 @@ const CASES: [(&str, Case, usize); 15] = [
     ("captures of both ends have all packets", captures, 1),
     ("an uplink is used up to its budget", budget, 1),
     ("all programs without a proxy", tun, 1),
+    ("uplinks of both address families", ipv6::uplinks, 1),
+    ("a recorded SYN with a request", replay::recorded_syn, 1),
+    ("a measurement finds the links", measurement::finds_the_links, 3),
     ("a request in the SYN saves a round trip", request_in_syn, 3),
     ("a slow uplink costs no throughput", small_windows, 3),
     ("a backup carries nothing until it is needed", backup, 3),
@@ -105,17 +111,17 @@ fn missing() -> Option<String> {
 }
 
 /// Client, relay and destination, with two uplinks.
-struct World {
-    client: Room,
-    relay: Room,
-    destination: Room,
-    folder: Folder,
+pub(crate) struct World {
+    pub(crate) client: Room,
+    pub(crate) relay: Room,
+    pub(crate) destination: Room,
+    pub(crate) folder: Folder,
     _wires: Vec<Running>,
     _server: Running,
 }
 
 impl World {
-    fn new(uplinks: [[&str; 3]; 2]) -> Result<Self> {
+    pub(crate) fn new(uplinks: [[&str; 3]; 2]) -> Result<Self> {
         let (client, relay, destination) = (Room::new()?, Room::new()?, Room::new()?);
         let folder = Folder::new()?;
         let mut wires = Vec::new();
@@ -154,18 +160,18 @@ impl World {
         Ok(World { client, relay, destination, folder, _wires: wires, _server: server })
     }
 
-    fn proxy(&self, room: &Room, arguments: &str) -> Command {
+    pub(crate) fn proxy(&self, room: &Room, arguments: &str) -> Command {
         let mut command = room.command(Path::new(PROGRAM));
         command.args(arguments.split(' ').filter(|word| !word.is_empty()));
         command.env("RUNTIME_DIRECTORY", self.folder.file("run"));
         command
     }
 
-    fn secret(&self) -> String {
+    pub(crate) fn secret(&self) -> String {
         self.folder.file("secret").display().to_string()
     }
 
-    fn start_relay(&self, more: &str) -> Result<Running> {
+    pub(crate) fn start_relay(&self, more: &str) -> Result<Running> {
         let arguments = format!(
             "relay --listen {PORT} --uplink r1 --uplink r2 --secret-file {} {more}",
             self.secret()
@@ -175,7 +181,7 @@ impl World {
         Ok(running)
     }
 
-    fn start_client(&self, more: &str) -> Result<Running> {
+    pub(crate) fn start_client(&self, more: &str) -> Result<Running> {
         let arguments =
             format!("client --relay {RELAY}:{PORT} --secret-file {} {more}", self.secret());
         let running = Running::start(&mut self.proxy(&self.client, &arguments))?;
@@ -184,20 +190,34 @@ impl World {
     }
 
     /// Fetch through the proxy.
-    fn fetch(&self, bytes: usize, connections: usize) -> Result<Vec<Transfer>> {
-        let target = format!("{DESTINATION}:{DESTINATION_PORT}");
+    pub(crate) fn fetch(&self, bytes: usize, connections: usize) -> Result<Vec<Transfer>> {
+        self.fetch_from(&format!("{DESTINATION}:{DESTINATION_PORT}"), bytes, connections)
+    }
+
+    /// Fetch through the proxy from this address and port.
+    pub(crate) fn fetch_from(
+        &self,
+        target: &str,
+        bytes: usize,
+        connections: usize,
+    ) -> Result<Vec<Transfer>> {
         let mut command = self.client.command(&this());
-        command.args(["--fetch", &target, &bytes.to_string(), &connections.to_string()]);
+        command.args(["--fetch", target, &bytes.to_string(), &connections.to_string()]);
         let text = output(&mut command)?;
         let parse = |line: &str| Transfer::parse(line).ok_or_else(|| line.to_owned().into());
         text.lines().map(parse).collect()
     }
 
     /// A metric of the client, which serves them at port 9124.
-    fn metric(&self, name: &str) -> Result<f64> {
+    pub(crate) fn metric(&self, name: &str) -> Result<f64> {
+        self.metric_of(&self.client, name)
+    }
+
+    /// A metric of the client or the relay, which serves them at port 9124.
+    pub(crate) fn metric_of(&self, room: &Room, name: &str) -> Result<f64> {
         let request = self.folder.file("request");
         fs::write(&request, "GET /metrics HTTP/1.1\r\n\r\n")?;
-        let mut command = self.client.command(&this());
+        let mut command = room.command(&this());
         let bytes = output(command.args(["--send", "127.0.0.1:9124"]).arg(request))?;
         let bytes = bytes.trim().trim_matches(['[', ']']).split(", ").map(str::parse);
         let text = String::from_utf8(bytes.collect::<std::result::Result<_, _>>()?)?;
@@ -207,7 +227,7 @@ impl World {
     }
 
     /// The state that the proxy changes.
-    fn state(&self, room: &Room) -> Result<String> {
+    pub(crate) fn state(&self, room: &Room) -> Result<String> {
         let mut state = String::new();
         for command in [
             "ip link show",
@@ -226,7 +246,7 @@ impl World {
     }
 }
 
-fn this() -> PathBuf {
+pub(crate) fn this() -> PathBuf {
     std::env::current_exe().expect("this program has a path")
 }
 
@@ -240,7 +260,7 @@ fn wait_for(file: &Path) -> Result {
     Err(format!("{} does not appear", file.display()).into())
 }
 
-fn require(condition: bool, message: impl Into<String>) -> Result {
+pub(crate) fn require(condition: bool, message: impl Into<String>) -> Result {
     if condition { Ok(()) } else { Err(message.into().into()) }
 }
 
@@ -299,7 +319,7 @@ fn take_down() -> Result {
         ),
     );
     let plan = output(&mut dry)?;
-    require(plan.contains("ip rule add from 198.18.77.1 lookup"), &*plan)?;
+    require(plan.contains("ip -4 rule add from 198.18.77.1 lookup"), &*plan)?;
     require(world.state(&world.client)? == before.0, "--dry-run has changed the network")?;
     let (mut relay, mut client) =
         (world.start_relay("")?, world.start_client("--uplink c1 --uplink c2")?);
@@ -324,7 +344,7 @@ fn take_down() -> Result {
     unchanged(&before.1, &world.state(&world.relay)?)
 }
 
-fn unchanged(before: &str, after: &str) -> Result {
+pub(crate) fn unchanged(before: &str, after: &str) -> Result {
     let new: Vec<_> = after.lines().filter(|line| !before.contains(line)).collect();
     let gone: Vec<_> = before.lines().filter(|line| !after.contains(line)).collect();
     require(before == after, format!("left behind: {new:#?}, lost: {gone:#?}"))

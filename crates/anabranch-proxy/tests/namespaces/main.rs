@@ -7,7 +7,13 @@
 #[cfg(target_os = "linux")]
 mod cases;
 #[cfg(target_os = "linux")]
+mod ipv6;
+#[cfg(target_os = "linux")]
+mod measurement;
+#[cfg(target_os = "linux")]
 mod programs;
+#[cfg(target_os = "linux")]
+mod replay;
 #[cfg(target_os = "linux")]
 mod rooms;
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the test measures real time")]
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,9 +17,11 @@ const PROXY: &str = "127.0.0.1:1080";
 /// if it can. Arguments: PORT.
 pub(crate) fn serve(arguments: &[String]) {
     let address =
-        SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), arguments[0].parse().expect("a port"));
-    let of = |protocol| Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
+        SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), arguments[0].parse().expect("a port"));
+    let of = |protocol| Socket::new(Domain::IPV6, Type::STREAM, Some(protocol));
     let socket = of(Protocol::MPTCP).or_else(|_| of(Protocol::TCP)).expect("a socket");
+    // IPv4 arrives here, too.
+    socket.set_only_v6(false).expect("an IPv6 socket");
     socket.bind(&address.into()).expect("the port is free");
     socket.listen(1024).expect("it is bound");
     let listener = TcpListener::from(socket);
@@ -73,7 +75,7 @@ impl Transfer {
 }
 
 /// Fetch bytes through the proxy, compare them with the pattern, and print a line for each transfer.
-/// Arguments: TARGET (`IPv4:PORT`, or `direct:IPv4:PORT`), BYTES, number of CONNECTIONS at a time.
+/// Arguments: TARGET (`ADDRESS:PORT`, or `direct:ADDRESS:PORT`), BYTES, number of CONNECTIONS at a time.
 pub(crate) fn fetch(arguments: &[String]) {
     let [target, bytes, connections] = arguments else { panic!("three arguments") };
     let (bytes, connections): (usize, usize) =
@@ -134,9 +136,12 @@ fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
 
 fn through_socks(target: &str) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(PROXY)?;
-    let target: std::net::SocketAddrV4 = target.parse().map_err(|_| ErrorKind::InvalidInput)?;
-    let mut request = vec![5, 1, 0, 5, 1, 0, 1];
-    request.extend(target.ip().octets());
+    let target: SocketAddr = target.parse().map_err(|_| ErrorKind::InvalidInput)?;
+    let mut request = vec![5, 1, 0, 5, 1, 0];
+    match target.ip() {
+        IpAddr::V4(ip) => request.extend([&[1][..], &ip.octets()].concat()),
+        IpAddr::V6(ip) => request.extend([&[4][..], &ip.octets()].concat()),
+    }
     request.extend(target.port().to_be_bytes());
     stream.write_all(&request)?;
     let mut reply = [0; 12];

@@ -8,12 +8,14 @@ use anabranch_host::Device;
 use anabranch_live::TunDevice;
 use anabranch_net::units::{QueueLimit, Rate};
 use anabranch_net::{Link, LinkConfig, Node};
-use anabranch_wire::{Duration, Instant, Packet};
+use anabranch_wire::{Duration, Flags, Instant, Packet, PooledSegment, Segment};
 use tokio::net::UnixDatagram;
 use tokio::time;
 
 /// Run with the arguments INTERFACE, OWN SOCKET, PEER'S SOCKET, RATE, DELAY, LIMIT. While a file with
-/// the name of the own socket and `.cut` exists, the link swallows all packets.
+/// the name of the own socket and `.cut` exists, the link swallows all packets. If a file with the name of
+/// the own socket and `.replay` appears, the link sends the last SYN with data once more, with the
+/// source port that the file contains.
 pub(crate) fn main(arguments: &[String]) {
     let [interface, own, peer, rate, delay, limit] = arguments else { panic!("six arguments") };
     let rate: Rate = rate.parse().expect("a rate");
@@ -30,6 +32,8 @@ async fn run(interface: &str, own: &str, peer: &str, mut link: Link) {
     let start = time::Instant::now();
     let cut = format!("{own}.cut");
     let mut buffer = vec![0; 1 << 16];
+    let (replay, mut recorded) = (format!("{own}.replay"), None);
+    let mut ticks = time::interval(std::time::Duration::from_millis(50));
     loop {
         let due = link.poll_timeout();
         let due = due.map(|at| start + std::time::Duration::from_nanos(at.as_nanos()));
@@ -42,6 +46,12 @@ async fn run(interface: &str, own: &str, peer: &str, mut link: Link) {
         tokio::select! {
             packet = poll_fn(|context| device.poll_receive(context)) => {
                 let packet = packet.expect("a packet");
+                if let Packet::Tcp(segment) = &packet
+                    && segment.header.flags.contains(Flags::SYN)
+                    && !segment.payload.is_empty()
+                {
+                    recorded = Some(Segment::clone(segment));
+                }
                 if !Path::new(&cut).exists() {
                     link.handle_packet(now(start), packet);
                 }
@@ -54,6 +64,14 @@ async fn run(interface: &str, own: &str, peer: &str, mut link: Link) {
                 }
             }
             () = timeout => {}
+            _ = ticks.tick() => {
+                if let (Ok(port), Some(recorded)) = (std::fs::read_to_string(&replay), &recorded) {
+                    std::fs::remove_file(&replay).expect("it was read");
+                    let mut copy = recorded.clone();
+                    copy.source.port = port.trim().parse().unwrap_or(copy.source.port);
+                    link.handle_packet(now(start), PooledSegment::new(copy).into());
+                }
+            }
         }
         let mut bytes = Vec::new();
         let until = now(start);

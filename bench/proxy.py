@@ -1,0 +1,466 @@
+"""Load test of the proxy in namespaces of its own: throughput, idle latency, and many connections.
+
+    python3 bench/proxy.py [--connections 1000] [--minutes 60] [--json docs/results/proxy.json]
+
+Client, relay and destination have a network namespace each. Two veth pairs without a limit join
+client and relay. The script measures, in the same session:
+
+* throughput through both proxies, through microsocks with the kernel's Multipath TCP (one proxy),
+  and of the bare copy between TUN devices (`anabranch-bench-tun`), also per CPU second;
+* the time to the first byte of small answers, beside a direct connection;
+* memory of both proxies while connections stay open and carry messages.
+
+It needs root, or user namespaces. A missing program is a skipped row, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import re
+import resource
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "studies"))
+from measured import update  # noqa: E402
+
+PROXY = ROOT / "target/release/anabranch-proxy"
+BENCH_TUN = ROOT / "target/release/anabranch-bench-tun"
+MICROSOCKS = ROOT / "target/tools/microsocks/usr/bin/microsocks"
+MPTCP_WRAPPER = ROOT / "target/tools/microsocks/usr/lib"
+DESTINATION, RELAY = ("203.0.114.2", 80), "203.0.115.1"
+SOCKS, OTHER_SOCKS = ("127.0.0.1", 1080), (RELAY, 1081)
+IPPROTO_MPTCP = 262
+BYTES, ROUNDS, REQUESTS = 1 << 29, 3, 300
+"""Bytes of a transfer, transfers of each kind, and requests of the latency test."""
+MESSAGE, PAUSE = b"m" * 100, 2.0
+"""Message of an open connection, and seconds between two of them."""
+BLOCK = b"\0" * (1 << 18)
+
+
+# ---- programs in the namespaces
+
+
+async def serve() -> None:
+    """The destination: a line asks for bytes, or for an echo of all that follows."""
+    loop = asyncio.get_running_loop()
+    listener = socket.create_server(("", DESTINATION[1]), backlog=4096)
+    listener.setblocking(False)
+    tasks = set()
+    while True:
+        peer, _ = await loop.sock_accept(listener)
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        task = loop.create_task(answer(peer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+
+async def answer(peer: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    with peer, contextlib.suppress(OSError):
+        line = await loop.sock_recv(peer, 100)
+        if line.startswith(b"echo"):
+            while data := await loop.sock_recv(peer, 4096):
+                await loop.sock_sendall(peer, data)
+            return
+        left = int(line)
+        while left > 0:
+            await loop.sock_sendall(peer, BLOCK[: min(left, len(BLOCK))])
+            left -= len(BLOCK)
+
+
+def connect(through: str) -> socket.socket:
+    """A connection to the destination: "direct", through the proxy, or through "microsocks"."""
+    if through == "direct":
+        return socket.create_connection(DESTINATION, timeout=60)
+    if through == "microsocks":
+        stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+        stream.settimeout(60)
+        stream.connect(OTHER_SOCKS)
+    else:
+        stream = socket.create_connection(SOCKS, timeout=60)
+    address = socket.inet_aton(DESTINATION[0]) + DESTINATION[1].to_bytes(2, "big")
+    # microsocks expects one message at a time.
+    for message, length in ((b"\5\1\0", 2), (b"\5\1\0\1" + address, 10)):
+        stream.sendall(message)
+        reply = b""
+        while len(reply) < length:
+            reply += stream.recv(length - len(reply))
+    if reply[1] != 0:
+        raise OSError(f"SOCKS replies with code {reply[1]}")
+    return stream
+
+
+def fetch(through: str, count: int) -> tuple[float, float]:
+    """Fetch bytes, and return the seconds until the first and until the last of them."""
+    began = time.perf_counter()
+    with connect(through) as stream:
+        stream.sendall(b"%d\n" % count)
+        buffer, first, received = bytearray(1 << 20), 0.0, 0
+        while received < count:
+            more = stream.recv_into(buffer)
+            if more == 0:
+                raise OSError(f"{received} bytes of {count}")
+            first = first or time.perf_counter() - began
+            received += more
+    return first, time.perf_counter() - began
+
+
+async def hold(connections: int, seconds: float) -> None:
+    """Keep connections open, with a message on each now and then. Prints the number of answers."""
+    places = asyncio.Semaphore(32)
+    loop = asyncio.get_running_loop()
+    counts = {"open": 0, "answers": 0, "failures": 0}
+    ready = asyncio.Event()
+    end = 0.0
+
+    async def one(number: int) -> None:
+        async with places:
+            stream = await loop.run_in_executor(None, connect, "proxy")
+        stream.setblocking(False)
+        with stream:
+            await loop.sock_sendall(stream, b"echo\n")
+            counts["open"] += 1
+            if counts["open"] == connections:
+                ready.set()
+            await ready.wait()
+            await asyncio.sleep(PAUSE * number / connections)
+            while loop.time() < end:
+                began = loop.time()
+                await loop.sock_sendall(stream, MESSAGE)
+                left = len(MESSAGE)
+                while left:
+                    data = await asyncio.wait_for(loop.sock_recv(stream, left), 30)
+                    if not data:
+                        raise OSError("the connection has ended")
+                    left -= len(data)
+                counts["answers"] += 1
+                await asyncio.sleep(max(0.0, PAUSE - (loop.time() - began)))
+
+    async def safely(number: int) -> None:
+        try:
+            await one(number)
+        except (TimeoutError, OSError) as error:
+            counts["failures"] += 1
+            print(f"failed: {error!r}", file=sys.stderr)
+
+    tasks = [asyncio.create_task(safely(number)) for number in range(connections)]
+    await asyncio.wait_for(ready.wait(), 300)
+    end = loop.time() + seconds
+    print("ready", flush=True)
+    await asyncio.gather(*tasks)
+    print(json.dumps(counts))
+
+
+def program(arguments: list[str]) -> None:
+    """Run as one of the programs."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    match arguments:
+        case ["serve"]:
+            asyncio.run(serve())
+        case ["fetch", through, count]:
+            print(fetch(through, int(count))[1])
+        case ["latency", through]:
+            fetch(through, 1000)
+            print(json.dumps([fetch(through, 1000)[0] for _ in range(REQUESTS)]))
+        case ["hold", connections, seconds]:
+            asyncio.run(hold(int(connections), float(seconds)))
+
+
+# ---- the network
+
+
+class Room:
+    """A network namespace, which a sleeping process keeps."""
+
+    def __init__(self, most_seconds: int) -> None:
+        self.keeper = subprocess.Popen(["unshare", "--net", "sleep", str(most_seconds)])
+        own = os.readlink("/proc/self/ns/net")
+        for _ in range(200):
+            if os.readlink(f"/proc/{self.keeper.pid}/ns/net") != own:
+                break
+            time.sleep(0.01)
+        self.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1")
+        self.run("ip link set lo up")
+
+    def command(self, *words: str) -> list[str]:
+        return ["nsenter", f"--net=/proc/{self.keeper.pid}/ns/net", *words]
+
+    def run(self, command: str) -> None:
+        subprocess.run(self.command(*command.split()), check=True)
+
+    def program(self, *arguments: str) -> list[str]:
+        return self.command(sys.executable, __file__, "--program", *arguments)
+
+
+class World:
+    """Client, relay and destination, and all processes."""
+
+    def __init__(self, most_seconds: int) -> None:
+        self.client, self.relay, self.destination = (Room(most_seconds) for _ in range(3))
+        self.processes: list[subprocess.Popen[str]] = []
+        self.folder = Path(tempfile.mkdtemp(prefix="anabranch-proxy-load-"))
+        for number in (1, 2):
+            self._join(self.client, f"c{number}", f"10.{number}.0.2", self.relay, f"r{number}")
+            self.relay.run(f"ip addr add 10.{number}.0.1/24 dev r{number}")
+            self.client.run(f"ip route add default via 10.{number}.0.1 metric {number}00")
+        self._join(self.destination, "far0", DESTINATION[0], self.relay, "near0")
+        self.relay.run("ip addr add 203.0.114.1/24 dev near0")
+        self.relay.run(f"ip addr add {RELAY}/32 dev lo")
+        self.relay.run("sysctl -qw net.ipv4.ip_forward=1")
+        self.destination.run("ip route add default via 203.0.114.1")
+        # The kernel's Multipath TCP uses the second link as well.
+        self.client.run("ip mptcp limits set subflows 2 add_addr_accepted 2")
+        self.client.run("ip mptcp endpoint add 10.2.0.2 dev c2 subflow")
+        self.relay.run("ip mptcp limits set subflows 2 add_addr_accepted 2")
+        self.client.run("ip rule add from 10.2.0.2 lookup 42")
+        self.client.run("ip route add default via 10.2.0.1 dev c2 table 42")
+        self.start(self.destination.program("serve"))
+
+    @staticmethod
+    def _join(room: Room, name: str, address: str, other: Room, other_name: str) -> None:
+        pid = other.keeper.pid
+        room.run(f"ip link add dev {name} type veth peer name {other_name} netns {pid}")
+        room.run(f"ip addr add {address}/24 dev {name}")
+        room.run(f"ip link set dev {name} up")
+        other.run(f"ip link set dev {other_name} up")
+
+    def start(self, command: list[str], until: str | None = None) -> subprocess.Popen[str]:
+        """Start a program, and wait until it prints a line with this text."""
+        environment = os.environ | {"RUNTIME_DIRECTORY": str(self.folder)}
+        errors = subprocess.DEVNULL if until is None else subprocess.PIPE
+        process = subprocess.Popen(command, stderr=errors, text=True, env=environment)
+        self.processes.append(process)
+        if until is not None:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if until in line:
+                    return process
+            raise SystemExit(f"{command}: no line with {until!r}")
+        return process
+
+    def start_proxies(self, connections: int) -> tuple[subprocess.Popen[str], ...]:
+        secret = self.folder / "secret"
+        secret.touch(0o600)
+        secret.write_text("0123456789abcdefghijklmnopqrstuvwxyz")
+        most = str(2 * connections)
+        both = ["--secret-file", str(secret)]
+        relay = ["relay", "--listen", "5124", "--uplink", "r1", "--uplink", "r2", *both]
+        relay += ["--max-connections", most, "--max-connections-per-client", most]
+        client = ["client", "--uplink", "c1", "--uplink", "c2", "--relay", f"{RELAY}:5124", *both]
+        first = self.start(self.relay.command(str(PROXY), *relay), "ready for clients")
+        second = self.start(self.client.command(str(PROXY), *client), "ready for SOCKS5")
+        return second, first
+
+    def close(self) -> None:
+        for process in reversed(self.processes):
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(40)
+            process.kill()
+        for room in (self.client, self.relay, self.destination):
+            room.keeper.kill()
+            room.keeper.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def family(process: subprocess.Popen[str]) -> Iterator[int]:
+    """A process and its children."""
+    yield process.pid
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    yield from map(int, children)
+
+
+def cpu_seconds(*processes: subprocess.Popen[str]) -> float:
+    """User and system time of processes and their children."""
+    ticks = 0
+    for pid in (pid for process in processes for pid in family(process)):
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def memory(process: subprocess.Popen[str]) -> float:
+    """Memory of a proxy in MB: both of its processes, without `ip monitor`."""
+    total = 0
+    for pid in family(process):
+        status = Path(f"/proc/{pid}/status").read_text()
+        if not status.startswith("Name:\tip\n") and (size := re.search(r"VmRSS:\s+(\d+)", status)):
+            total += int(size[1]) * 1024
+    return total / 1e6
+
+
+# ---- measurements
+
+
+def output(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{command}: {done.stderr.strip()}")
+    return done.stdout
+
+
+Row = list[str]
+
+
+def throughput(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Row]:
+    """Rows with Gbit/s and Gbit per CPU second. The kinds take turns."""
+    kinds: dict[str, tuple[subprocess.Popen[str], ...]] = {"direct": (), "proxy": proxies}
+    if other := start_microsocks(world):
+        kinds["microsocks"] = (other,)
+    found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+    for _ in range(ROUNDS):
+        for kind, processes in kinds.items():
+            before = cpu_seconds(*processes)
+            command = world.client.program("fetch", kind, str(BYTES))
+            seconds = float(output(command))
+            used = cpu_seconds(*processes) - before
+            gigabits = BYTES * 8e-9
+            found[kind].append((gigabits / seconds, gigabits / max(used, 1e-9)))
+    names = {
+        "direct": "TCP over one veth pair, without a proxy",
+        "proxy": "client and relay",
+        "microsocks": "microsocks 1.0.3 with the kernel's Multipath TCP (one proxy)",
+    }
+    rows = []
+    for kind, values in found.items():
+        rate, per_cpu = (statistics.median(each) for each in zip(*values, strict=True))
+        rows.append([names[kind], f"{rate:.2f}", f"{per_cpu:.2f}" if kinds[kind] else "–"])
+    return rows + bare_copy()
+
+
+def start_microsocks(world: World) -> subprocess.Popen[str] | None:
+    wrapper = next(MPTCP_WRAPPER.rglob("libmptcpwrap.so*"), None)
+    if not MICROSOCKS.exists() or wrapper is None:
+        print(f"microsocks skipped: {MICROSOCKS} or mptcpize is missing; see tools/speed.mk")
+        return None
+    words = ["env", f"LD_PRELOAD={wrapper}", str(MICROSOCKS), "-i", RELAY, "-p", "1081"]
+    process = world.start(world.relay.command(*words))
+    time.sleep(0.5)
+    return process
+
+
+def bare_copy() -> list[Row]:
+    if not BENCH_TUN.exists():
+        print(f"bare copy skipped: {BENCH_TUN} is missing; see tools/speed.mk")
+        return []
+    command = [str(BENCH_TUN), "--rounds", str(ROUNDS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = []
+    for line in done.stdout.splitlines():
+        name = line[18:35].strip()
+        if line.startswith("yes") and line[8:18].strip() == "MPTCP":
+            rate, per_cpu = line[35:].split()[:2]
+            rows.append([f"{name}, TUN with offload (make bench-tun)", rate, per_cpu])
+    if not rows:
+        print(f"bare copy skipped: {done.stdout.strip() or done.stderr.strip()}")
+    return rows
+
+
+def latency(world: World) -> list[Row]:
+    rows = []
+    for kind, name in (("direct", "without a proxy"), ("proxy", "client and relay")):
+        command = world.client.program("latency", kind)
+        times = sorted(json.loads(output(command)))
+        p50, p99 = (1e3 * times[int(len(times) * share)] for share in (0.5, 0.99))
+        rows.append([name, f"{p50:.2f}", f"{p99:.2f}"])
+    return rows
+
+
+def load(
+    world: World, proxies: tuple[subprocess.Popen[str], ...], connections: int, seconds: float
+) -> tuple[list[Row], dict[str, int]]:
+    """Rows with the memory of both proxies over time, and the counts of the programs."""
+    empty = [memory(each) for each in proxies]
+    rows = [["0, no connection", *(f"{each:.1f}" for each in empty), "", ""]]
+    command = world.client.program("hold", str(connections), str(seconds))
+    holding = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert holding.stdout is not None
+    if holding.stdout.readline() != "ready\n":
+        raise SystemExit("the connections do not open")
+    began = time.monotonic()
+    for share in (0.0, 0.1, 0.25, 0.5, 0.75, 0.95):
+        time.sleep(max(0.0, began + share * seconds - time.monotonic()))
+        sizes = [memory(each) for each in proxies]
+        each = [
+            f"{(size - start) * 1e3 / connections:.1f}"
+            for size, start in zip(sizes, empty, strict=True)
+        ]
+        minute = (time.monotonic() - began) / 60
+        rows.append([f"{minute:.1f}", *(f"{size:.1f}" for size in sizes), *each])
+        print("  ".join(rows[-1]), flush=True)
+    rest, _ = holding.communicate(timeout=120)
+    counts: dict[str, int] = json.loads(rest)
+    return rows, counts
+
+
+def results(connections: int, minutes: float) -> dict[str, list[Row]]:
+    """The rows of each result of docs/results/proxy.json."""
+    world = World(int(minutes * 60) + 1800)
+    try:
+        proxies = world.start_proxies(connections)
+        delays = latency(world)
+        show(
+            "Time to the first byte of 1,000 bytes", ["", "median ms", "99th percentile ms"], delays
+        )
+        rates = throughput(world, proxies)
+        show("Throughput", ["", "Gbit/s", "Gbit per CPU s"], rates)
+        for process in proxies:
+            process.terminate()
+        for process in proxies:
+            process.wait(60)
+        # A transfer leaves buffers behind.
+        proxies = world.start_proxies(connections)
+        rows, counts = load(world, proxies, connections, 60 * minutes)
+    finally:
+        world.close()
+    rows.append([f"{counts['answers']:,} answers, {counts['failures']} failures", *[""] * 4])
+    columns = ["minute", "client MB", "relay MB", "client kB each", "relay kB each"]
+    show(f"{counts['open']} connections at once", columns, rows)
+    return {"throughput": rates, "latency": delays, "connections": rows}
+
+
+def show(title: str, columns: list[str], rows: list[Row]) -> None:
+    widths = [max(len(row[at]) for row in [columns, *rows]) for at in range(len(columns))]
+    print(f"\n{title}")
+    for row in [columns, *rows]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--program"]:
+        return program(sys.argv[2:])
+    parser = argparse.ArgumentParser(description="Load test of the proxy.")
+    parser.add_argument("--connections", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--json", type=Path, help="replace the results in this file")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        again = [sys.executable, *sys.argv]
+        os.execvp("unshare", ["unshare", "--user", "--map-root-user", "--mount", *again])
+    for missing in (each for each in ("ip", "nft", "nsenter") if shutil.which(each) is None):
+        return print(f"bench-proxy skipped: the program {missing} is missing")
+    if not PROXY.exists():
+        return print(f"bench-proxy skipped: {PROXY} is missing; run make bench-proxy")
+    found = results(options.connections, options.minutes)
+    command = f"LOAD='--connections {options.connections} --minutes {options.minutes:g}'"
+    for name, rows in found.items() if options.json is not None else ():
+        update(options.json, name, rows, f"make bench-proxy {command}")
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+//! Files of a capture: the packets, and their qlog.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::options::CommonOptions;
+
+/// Open files of a capture. They are created with privileges, because the process that writes
+/// packets cannot open files.
+#[derive(Debug)]
+pub(crate) struct CaptureFiles {
+    packets: File,
+    qlog: Option<Qlog>,
+}
+
+/// A qlog file, which has its name once it is complete.
+#[derive(Debug)]
+struct Qlog {
+    path: PathBuf,
+    part: PathBuf,
+    file: File,
+}
+
+impl CaptureFiles {
+    /// Create the files that the options ask for. Without `--pcap`, the packets of `--qlog` are in a
+    /// file without a name.
+    ///
+    /// # Errors
+    /// One line that names the option and the file.
+    pub(crate) fn create(common: &CommonOptions) -> Result<Option<Self>, String> {
+        let packets = match (&common.pcap, &common.qlog) {
+            (Some(path), _) => create_private(path).map_err(|error| named("pcap", path, &error))?,
+            (None, Some(_)) => {
+                let folder = std::env::temp_dir();
+                create_nameless(&folder).map_err(|error| named("qlog", &folder, &error))?
+            }
+            (None, None) => return Ok(None),
+        };
+        let qlog = common.qlog.as_deref().map(Qlog::create).transpose()?;
+        Ok(Some(CaptureFiles { packets, qlog }))
+    }
+
+    /// The packets, for the process that writes them.
+    pub(crate) fn packets(&self) -> io::Result<Stdio> {
+        Ok(self.packets.try_clone()?.into())
+    }
+
+    /// Write the qlog file, if there is one: `converter` reads the packets and writes qlog, as this
+    /// user and group. It parses what peers have sent. Returns `false` if it has failed, and has said
+    /// why.
+    ///
+    /// # Errors
+    /// If it cannot be started, or the file cannot get its name.
+    pub(crate) fn convert(self, converter: &[String], owner: (u32, u32)) -> io::Result<bool> {
+        let Some(qlog) = self.qlog else { return Ok(true) };
+        let mut packets = self.packets;
+        packets.rewind()?;
+        let mut command = Command::new(&converter[0]);
+        command.args(&converter[1..]).stdin(packets).stdout(qlog.file.try_clone()?);
+        let (user, group) = owner;
+        if rustix::process::geteuid().is_root() && user != 0 {
+            command.uid(user).gid(group);
+        }
+        // A terminal's signals are for the supervisor.
+        let status = command.process_group(0).status()?;
+        if status.success() {
+            fs::rename(&qlog.part, &qlog.path)?;
+        }
+        Ok(status.success())
+    }
+}
+
+impl Qlog {
+    fn create(path: &Path) -> Result<Self, String> {
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = create_private(&part).map_err(|error| named("qlog", path, &error))?;
+        Ok(Qlog { path: path.to_owned(), part, file })
+    }
+}
+
+impl Drop for Qlog {
+    fn drop(&mut self) {
+        // It has its own name if it is complete.
+        let _ = fs::remove_file(&self.part);
+    }
+}
+
+/// Create a file that nobody else may read, in place of one that exists.
+fn create_private(file: &Path) -> io::Result<File> {
+    private().create(true).truncate(true).open(file)
+}
+
+/// Create a file in a folder, which disappears with its last user.
+pub(crate) fn create_nameless(folder: &Path) -> io::Result<File> {
+    let flag = rustix::fs::OFlags::TMPFILE.bits();
+    private().custom_flags(flag as i32).open(folder)
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+fn named(option: &str, file: &Path, error: &io::Error) -> String {
+    format!("{option}: {}: {error}; name a writable file", file.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_qlog_file_has_its_name_once_it_is_complete() {
+        let folder = std::env::temp_dir().join(format!("anabranch-qlog-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("run.qlog");
+        let common = CommonOptions { qlog: Some(path.clone()), ..CommonOptions::default() };
+        let convert = |program: &str| {
+            let files = CaptureFiles::create(&common).expect("writable").expect("wanted");
+            (&files.packets).write_all(b"packets").expect("it is open");
+            files.convert(&[program.to_owned()], (0, 0)).expect("it starts")
+        };
+        assert!(!convert("false") && !path.exists());
+        assert!(convert("cat"));
+        assert_eq!(fs::read(&path).expect("a file"), b"packets");
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
+        fs::remove_dir_all(&folder).expect("removed");
+        let message = CaptureFiles::create(&common).expect_err("no folder");
+        assert!(message.starts_with("qlog: ") && !message.contains('\n'), "{message}");
+    }
+}
