@@ -181,7 +181,7 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure
     let interfaces = options.interfaces().map_err(Failure::Usage)?;
     let budget = options.budget().map_err(Failure::Usage)?;
     let relay = relay_addresses(&options.relay)?;
-    let out = options.out.as_deref().map(|path| ScenarioFile::open(path).map_err(Failure::Usage));
+    let out = options.out.as_deref().map(|path| ScenarioFile::create(path).map_err(Failure::Usage));
     let out = out.transpose()?;
     let common = options.common();
     let mut instance = Instance::new(&common, "measure", program)?;

@@ -29,6 +29,11 @@ impl Connection {
         subflow.is_opening() && subflow.is_about_another(segment, self.recv.queue.accepted_window())
     }
 
+    /// An earlier connection has answered the SYN of the subflow in `slot`, and is reset.
+    pub(crate) fn repeat_syn_soon(&mut self, now: Instant, slot: Slot) {
+        self.subflows[slot].subflow.repeat_syn_soon(now);
+    }
+
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     /// Segments to send before all segments that are polled go to `pushed`.
     pub(crate) fn handle_segment(

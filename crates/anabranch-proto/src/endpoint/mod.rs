@@ -257,7 +257,9 @@ impl Endpoint {
                     let stateless = now < self.cookies_until
                         && self.listeners.contains_key(&segment.destination.port);
                     if !stateless {
+                        connection.repeat_syn_soon(now, slot);
                         self.refuse(&segment, None);
+                        self.touched(index);
                     }
                     return;
                 }

@@ -43,6 +43,8 @@ pub(super) struct Handshake {
     /// The data of the peer's SYN was taken, so this end may answer it before the handshake is
     /// complete. RFC 7413 §4.2.2.
     took_data: bool,
+    /// An earlier connection of the peer has answered the first SYN.
+    met_earlier: bool,
 }
 
 impl Handshake {
@@ -57,6 +59,7 @@ impl Handshake {
             syn_payload: None,
             fast_open: None,
             took_data: false,
+            met_earlier: false,
         }
     }
 
@@ -134,8 +137,15 @@ impl Handshake {
         self.fast_open.as_ref().filter(|_| self.active)?;
         match cookie.filter(|cookie| !cookie.is_request()) {
             Some(cookie) => Some(FastOpenOutcome::Cookie(*cookie)),
-            None => (self.syns_sent > 1 && taken == 0).then_some(FastOpenOutcome::Refused),
+            None => (self.syns_sent > 1 && taken == 0 && !self.met_earlier)
+                .then_some(FastOpenOutcome::Refused),
         }
+    }
+
+    /// An earlier connection of the peer has answered the first SYN. That says nothing about data in
+    /// SYNs.
+    pub(super) fn on_earlier_connection(&mut self) {
+        self.met_earlier = true;
     }
 
     /// The data of the peer's SYN was taken.

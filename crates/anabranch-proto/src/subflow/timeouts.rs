@@ -1,13 +1,27 @@
 //! Expiry of a subflow's timers. RFC 6298 §5, RFC 9293 §3.8.
 
-use anabranch_wire::Instant;
+use anabranch_wire::{Duration, Instant};
 
 use super::{State, Subflow, SubflowEnd, Timer};
 use crate::congestion::CongestionEvent;
 use crate::platform::Reduction;
 use crate::view::{Phase, SubflowView};
 
+/// Pause before a SYN is repeated that an earlier connection has answered. Linux: `TCP_TIMEOUT_MIN`, two
+/// ticks of 4 ms.
+const PAUSE_AFTER_RESET: Duration = Duration::from_millis(8);
+
 impl Subflow {
+    /// An earlier connection of the peer has answered the first SYN, and the host resets it. The SYN need
+    /// not wait for its timeout. Linux: `tcp_rcv_synsent_state_process`.
+    pub(crate) fn repeat_syn_soon(&mut self, now: Instant) {
+        if self.state == State::SynSent && self.handshake.syns_sent() == 1 {
+            self.handshake.on_earlier_connection();
+            let at = self.config.platform.expiry.fires(now, PAUSE_AFTER_RESET);
+            self.timers.set(Timer::Retransmission, at);
+        }
+    }
+
     /// Time at which [`Subflow::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Instant {
         self.timers.next().min(self.congestion.departure())

@@ -6,10 +6,10 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_proto::view::SubflowView;
 use anabranch_proto::{ConnectError, ConnectionError, ConnectionId, Event, SubflowStats};
-use anabranch_wire::{Instant, Segment, SocketAddress};
+use anabranch_wire::{Flags, Instant, Segment, SocketAddress};
 
 use crate::pair::{
-    PORT, Pair, client_address, is_on, is_rst, is_syn, ms, on_any_platform, server_address,
+    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, ms, on_any_platform, server_address,
 };
 
 fn pair(addresses: u8) -> Pair {
@@ -44,6 +44,24 @@ fn a_stopped_listener_refuses_new_connections_and_keeps_open_ones() {
     assert_eq!(pair.client_events.last(), Some(&Event::Failed(ConnectionError::Refused)));
     pair.upload(100_000, 5_000);
     assert_eq!(pair.received[1], 200_000);
+}
+
+#[test]
+fn a_syn_that_an_earlier_connection_has_answered_is_repeated_soon() {
+    // RFC 9293 §3.5.2, figure 9. The earlier connection's acknowledgement stands in for the SYN/ACK.
+    let mut is_first = true;
+    let answer = move |_, segment: &mut Segment| {
+        if segment.header.flags == Flags::SYN | Flags::ACK && std::mem::take(&mut is_first) {
+            segment.header.flags = Flags::ACK;
+            segment.header.ack = segment.header.ack + 1_000;
+        }
+        Fate::Deliver
+    };
+    let mut pair = Pair::new(1, on_any_platform(), on_any_platform()).with_filter(answer);
+    pair.run_ms(200);
+    assert_eq!(pair.client_events.first(), Some(&Event::Connected));
+    let syns = pair.segments(|segment| segment.header.flags == Flags::SYN);
+    assert_eq!((syns, pair.segments(is_rst)), (2, 1));
 }
 
 #[test]
