@@ -54,7 +54,11 @@ impl Announcements {
     }
 
     /// Time of the next announcement; [`Instant::FAR_FUTURE`] if there is none.
+    #[inline]
     pub(super) fn next(&self) -> Instant {
+        if self.own.is_empty() {
+            return Instant::FAR_FUTURE;
+        }
         self.candidates().map(|each| each.due).min().unwrap_or(Instant::FAR_FUTURE)
     }
 
