@@ -99,7 +99,7 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     set_sysctl("ipv4/tcp_mtu_probing", settings.mtu_probing.sysctl())?;
     set_sysctl("ipv4/tcp_sack", if settings.sack { "1" } else { "0" })?;
     set_sysctl("ipv4/tcp_timestamps", if settings.timestamps { "1" } else { "0" })?;
-    // After a lost SYN, Linux would make the next connections plain TCP.
+    // After a lost SYN, Linux would make the next connections plain TCP. A scenario may want that.
     let _ = set_sysctl("mptcp/blackhole_timeout", "0");
     let join_anywhere = if settings.allow_join_initial_addr_port { "1" } else { "0" };
     set_sysctl("mptcp/allow_join_initial_addr_port", join_anywhere)?;
@@ -111,7 +111,11 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
         set_sysctl(&format!("ipv4/{name}"), &format!("4096 {initial} {most}"))?;
     }
     for (name, value) in settings.failures.sysctls() {
-        set_sysctl(name, &value)?;
+        match set_sysctl(name, &value) {
+            // tcp_syn_linear_timeouts is of Linux 6.5, and syn_retrans_before_tcp_fallback of 6.14.
+            Err(lacks) if lacks.kind() == io::ErrorKind::NotFound => {}
+            result => result?,
+        }
     }
     let mut commands = vec!["link set lo up".to_owned()];
     for (number, each) in interfaces.iter().enumerate() {

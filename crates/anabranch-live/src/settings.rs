@@ -6,7 +6,7 @@ use anabranch_config::{Selection, named};
 use anabranch_net::middlebox::Site;
 use anabranch_net::units::ByteCount;
 use anabranch_proto::path_manager::{InKernel, PathManagerConfig};
-use anabranch_proto::platform::{Platform, SilenceRule, Tuning};
+use anabranch_proto::platform::{AnnounceRule, Platform, SilenceRule, Tuning};
 use anabranch_sim::scenario::{
     CongestionControl, Connection, Limits, Middlebox, MtuProbing, Path, Policy, Protocol, Scenario,
 };
@@ -52,18 +52,35 @@ pub(crate) struct Failures {
     pub(crate) stale_loss_cnt: Option<u8>,
     pub(crate) retries: Option<u8>,
     pub(crate) syn_retries: Option<u8>,
+    pub(crate) syn_linear_timeouts: Option<u8>,
     pub(crate) close_timeout: Option<Duration>,
+    pub(crate) add_addr_timeout: Option<Duration>,
+    pub(crate) syn_retrans_before_tcp_fallback: Option<u8>,
+    pub(crate) blackhole_timeout: Option<Duration>,
 }
+
+/// The keys of `host` that [`Failures`] has.
+const FAILURE_KEYS: &str = "stale_loss_cnt, tcp_retries2, tcp_syn_retries, tcp_syn_linear_timeouts, \
+                            close_timeout, add_addr_timeout, syn_retrans_before_tcp_fallback and \
+                            blackhole_timeout";
 
 impl Failures {
     fn of(connection: &Connection) -> Self {
-        let Platform { silence, give_up, .. } = connection.host.part().build();
+        let Platform { silence, give_up, announcing, syn_fallback, .. } =
+            connection.host.part().build();
         let SilenceRule::Periods(periods) = silence else { return Failures::default() };
         Failures {
             stale_loss_cnt: Some(periods),
             retries: give_up.retries,
             syn_retries: give_up.syn_retries,
+            syn_linear_timeouts: Some(give_up.syn_linear_timeouts),
             close_timeout: Some(give_up.orphaned),
+            add_addr_timeout: match announcing {
+                AnnounceRule::OneAtATime { most } => Some(most),
+                AnnounceRule::Together => None,
+            },
+            syn_retrans_before_tcp_fallback: syn_fallback.syn_retries,
+            blackhole_timeout: Some(syn_fallback.disabled),
         }
     }
 
@@ -75,7 +92,14 @@ impl Failures {
             ("mptcp/stale_loss_cnt", self.stale_loss_cnt.map(number)),
             ("ipv4/tcp_retries2", self.retries.map(number)),
             ("ipv4/tcp_syn_retries", self.syn_retries.map(number)),
+            ("ipv4/tcp_syn_linear_timeouts", self.syn_linear_timeouts.map(number)),
             ("mptcp/close_timeout", self.close_timeout.map(whole)),
+            ("mptcp/add_addr_timeout", self.add_addr_timeout.map(whole)),
+            (
+                "mptcp/syn_retrans_before_tcp_fallback",
+                self.syn_retrans_before_tcp_fallback.map(number),
+            ),
+            ("mptcp/blackhole_timeout", self.blackhole_timeout.map(whole)),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
@@ -161,7 +185,7 @@ impl Settings {
             ("timestamps", {
                 scenario.connections.iter().any(|each| each.timestamps != self.timestamps)
             }),
-            ("stale_loss_cnt, tcp_retries2, tcp_syn_retries and close_timeout", {
+            (FAILURE_KEYS, {
                 scenario.connections.iter().any(|each| Failures::of(each) != self.failures)
             }),
             ("tcp_rmem_default, tcp_rmem_max and tcp_wmem_max", {

@@ -141,6 +141,10 @@ counters! {
     others {
         /// Connections opened with MP_CAPABLE.
         mp_capable_syn_tx = "MPTcpExtMPCapableSYNTX",
+        /// Connections opened without MP_CAPABLE, because SYNs with it were lost before.
+        mp_capable_syn_tx_disabled = "MPTcpExtMPCapableSYNTXDisabled",
+        /// Times that the host stopped to offer Multipath TCP, because SYNs with it were lost.
+        blackholes = "MPTcpExtBlackhole",
         /// Subflows opened with MP_JOIN.
         join_syn_tx = "MPTcpExtMPJoinSynTx",
         /// Subflows opened.

@@ -40,7 +40,8 @@ impl Connection {
         let option = AddAddr { address_id: id, address, port: None, truncated_hmac: Some(hmac) };
         let took =
             usable.is_some_and(|slot| self.subflows[slot].subflow.signals_mut().address(option));
-        self.paths.announcements.on_announced(now, took);
+        let timeout = self.subflows.longest_backed_off_timeout();
+        self.paths.announcements.on_announced(now, took, timeout);
     }
 
     /// The peer announces an address, or echoes one of this host's.

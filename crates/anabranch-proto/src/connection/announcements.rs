@@ -4,11 +4,14 @@ use anabranch_wire::mptcp::AddAddr;
 use anabranch_wire::{Duration, Instant};
 
 use crate::path_manager::{LocalAddress, RemoteAddress};
+use crate::platform::{AnnounceRule, ExpiryRule, Platform};
 use crate::view::Slot;
 
 /// Addresses that this host announces, and addresses that the peer has announced.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Announcements {
+    rule: AnnounceRule,
+    expiry: ExpiryRule,
     /// This host's addresses, until the peer has echoed them.
     own: Vec<Announcement>,
     /// The peer's addresses.
@@ -32,19 +35,40 @@ struct Announcement {
     told: u32,
 }
 
-/// Pause before the host repeats an announcement that the peer has not echoed; it doubles each time
-/// (this project; RFC 8684 §3.4.1 leaves it open).
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Maximum number of announcements of the same address (this project).
+/// Maximum number of announcements of the same address (Linux: 1 and ADD_ADDR_RETRANS_MAX; RFC 8684
+/// §3.4.1 leaves it open).
 const MOST_TOLD: u32 = 4;
 /// Maximum number of the peer's addresses that the host remembers (this project). It ignores
 /// further ones.
 const MAX_KNOWN: usize = 8;
 
 impl Announcements {
+    pub(super) fn new(platform: &Platform) -> Self {
+        Announcements {
+            rule: platform.announcing,
+            expiry: platform.expiry,
+            own: Vec::new(),
+            known: Vec::new(),
+            echoes: Vec::new(),
+        }
+    }
+
     /// Time of the next announcement; [`Instant::FAR_FUTURE`] if there is none.
+    #[inline]
     pub(super) fn next(&self) -> Instant {
-        self.own.iter().map(|each| each.due).min().unwrap_or(Instant::FAR_FUTURE)
+        if self.own.is_empty() {
+            return Instant::FAR_FUTURE;
+        }
+        self.candidates().map(|each| each.due).min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    fn is_one_at_a_time(&self) -> bool {
+        matches!(self.rule, AnnounceRule::OneAtATime { .. })
+    }
+
+    /// The announcements that do not wait for another one.
+    fn candidates(&self) -> impl Iterator<Item = &Announcement> {
+        self.own.iter().take(if self.is_one_at_a_time() { 1 } else { usize::MAX })
     }
 
     pub(super) fn are_due(&self, now: Instant) -> bool {
@@ -70,14 +94,24 @@ impl Announcements {
     /// The address of this host whose announcement is due, if there is one.
     pub(super) fn due(&mut self, now: Instant) -> Option<LocalAddress> {
         self.own.retain(|each| each.told < MOST_TOLD);
-        self.own.iter().find(|each| each.due <= now).map(|each| each.local)
+        self.candidates().find(|each| each.due <= now).map(|each| each.local)
     }
 
-    /// The address that was due is announced, or has to wait because no subflow `took` it.
-    pub(super) fn on_announced(&mut self, now: Instant, took: bool) {
+    /// The address that was due is announced, or has to wait because no subflow `took` it. `timeout` is
+    /// the longest retransmission timeout of a subflow.
+    pub(super) fn on_announced(&mut self, now: Instant, took: bool, timeout: Duration) {
         if let Some(each) = self.own.iter_mut().find(|each| each.due <= now) {
-            each.due = now + FIRST_PAUSE * (1 << each.told);
+            let pause = self.rule.pause(timeout, each.told);
+            each.due = match pause {
+                Some(pause) => self.expiry.fires(now, pause),
+                None if took => Instant::FAR_FUTURE,
+                None => now + timeout,
+            };
             each.told += u32::from(took);
+        }
+        if self.is_one_at_a_time() {
+            // The next address follows the last announcement of this one at once.
+            self.own.retain(|each| each.told < MOST_TOLD);
         }
     }
 
@@ -116,7 +150,9 @@ impl Announcements {
 
     /// No more subflows are wanted.
     pub(super) fn clear(&mut self) {
-        *self = Announcements::default();
+        self.own.clear();
+        self.known.clear();
+        self.echoes.clear();
     }
 
     /// The peer's addresses, other than the one to which the connection was opened.

@@ -29,11 +29,15 @@ impl Connection {
 
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        self.begin_period(now);
+        self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
+    }
+
+    fn begin_period(&mut self, now: Instant) {
         let rule = self.data_retransmission().pause;
         let only_data_fin = self.send.queue.una() == self.send.queue.end();
         let pause = self.data_rto.pause(rule, only_data_fin, || self.subflows.longest_timeout());
         self.timers.set(Timer::Retransmission, self.config.platform.expiry.fires(now, pause));
-        self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
     }
 
     pub(super) fn data_retransmission(&self) -> &'static DataRetransmission {
@@ -81,7 +85,7 @@ impl Connection {
         if self.send.queue.all_acknowledged() {
             self.data_rto.on_all_acknowledged();
             self.timers.stop(Timer::Retransmission);
-            return;
+            return self.await_unsent(now);
         }
         if !self.subflows.have_outstanding() {
             self.send.queue.reinject_first(self.data_rto.widen_repetition());
@@ -131,9 +135,27 @@ impl Connection {
         }
     }
 
+    /// Nothing is outstanding. Linux lets the timer run while written data waits
+    /// (`__mptcp_clean_una`), and thus finds subflows that make no progress.
+    fn await_unsent(&mut self, now: Instant) {
+        if self.data_retransmission().needs_idle_subflow && self.send.queue.unsent() > 0 {
+            self.begin_period(now);
+        }
+    }
+
+    /// The timer expires while nothing is outstanding (`__mptcp_retrans`).
+    fn on_unsent_timeout(&mut self, now: Instant) {
+        if self.data_retransmission().needs_idle_subflow && self.send.queue.unsent() > 0 {
+            self.count_silence();
+            self.data_rto.count_timeout(now);
+            self.begin_period(now);
+            self.note_timers_of_progressing(now);
+        }
+    }
+
     fn on_data_retransmission(&mut self, now: Instant) {
         if self.send.queue.all_acknowledged() {
-            return;
+            return self.on_unsent_timeout(now);
         }
         self.give_up_on_optionless_acks();
         self.give_up_on_data_fin();

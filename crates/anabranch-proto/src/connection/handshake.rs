@@ -12,8 +12,18 @@ use super::{Connection, Opening, Place};
 use crate::event::Event;
 use crate::keys;
 use crate::path_manager::PathEvent;
+use crate::platform::SynFallbackRule;
 use crate::subflow::{Carries, FastOpen, FastOpenOutcome, Purpose, Subflow};
 use crate::view::{Slot, SubflowSet};
+
+/// Outcome of a host's offer of Multipath TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfferOutcome {
+    /// The peer has answered it.
+    Accepted,
+    /// SYNs with the offer were lost, and the first SYN without it was answered.
+    Lost,
+}
 
 /// Treatment of TCP Fast Open in a SYN that opens a connection. RFC 7413 §4.1.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,11 +181,15 @@ impl Connection {
             match answer.map(|capable| (capable.keys, capable.flags)) {
                 Some((CapableKeys::Sender(key), flags)) => {
                     self.counters.mp_capable_syn_ack_rx += 1;
+                    self.offer_outcome = Some(OfferOutcome::Accepted);
                     self.session.handle_checksum_flag(flags);
                     self.agree(slot, key, flags);
                 }
                 _ => {
                     self.counters.mp_capable_fallback_syn_ack += 1;
+                    if self.subflows[slot].subflow.has_just_omitted_capable() {
+                        self.offer_outcome = Some(OfferOutcome::Lost);
+                    }
                     self.fall_back();
                 }
             }
@@ -228,7 +242,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.7: continue as plain TCP.
-    pub(super) fn fall_back(&mut self) {
+    pub(crate) fn fall_back(&mut self) {
         self.session.fall_back();
         self.outbox.tell(Event::FellBack);
     }
@@ -374,6 +388,11 @@ impl Connection {
     ) -> Option<FastOpenOutcome> {
         let subflow = &self.subflows[slot].subflow;
         subflow.is_established().then(|| subflow.fast_open_outcome(syn_ack)).flatten()
+    }
+
+    /// Outcome of the offer of Multipath TCP, once after the SYN/ACK has shown one.
+    pub(crate) fn take_offer_outcome(&mut self) -> Option<(OfferOutcome, SynFallbackRule)> {
+        self.offer_outcome.take().map(|outcome| (outcome, self.config.platform.syn_fallback))
     }
 
     /// Returns `true` if the handshake of the first subflow is in progress, whether the application

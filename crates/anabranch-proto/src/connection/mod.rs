@@ -42,7 +42,7 @@ mod transmit;
 
 pub use arrived::Arrived;
 pub use contents::Contents;
-pub(crate) use handshake::{Reception, because};
+pub(crate) use handshake::{OfferOutcome, Reception, because};
 pub(crate) use join::{Answered, JoinAnswer};
 pub(crate) use outbox::Registration;
 pub(crate) use path_driver::Opening;
@@ -92,6 +92,7 @@ pub(crate) struct Connection {
     data_fin: DataFin,
     outbox: Outbox,
     counters: ConnectionCounters,
+    offer_outcome: Option<OfferOutcome>,
 }
 
 /// The parts of a new connection.
@@ -123,12 +124,18 @@ impl Connection {
             send: Sender::new(SendQueue::new(send_buffer), config.platform.options),
             recv: Receiver::new(RecvQueue::new(window), scale),
             scheduling: Scheduling::new((config.scheduler)()),
-            paths: PathDriver::new((config.path_manager)(), new.addresses, new.addresses_down),
+            paths: PathDriver::new(
+                (config.path_manager)(),
+                new.addresses,
+                new.addresses_down,
+                &config.platform,
+            ),
             timers: timer::TimerTable::new(),
             data_rto: DataRto::default(),
             data_fin: DataFin::default(),
             outbox: Outbox::new(config.trace),
             counters: ConnectionCounters::default(),
+            offer_outcome: None,
             config,
         }
     }

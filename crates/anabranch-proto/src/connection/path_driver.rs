@@ -10,6 +10,7 @@ use anabranch_wire::{Duration, Instant, SocketAddress};
 use super::announcements::Announcements;
 use super::probes::Probes;
 use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress};
+use crate::platform::Platform;
 use crate::view::{SubflowId, SubflowSet, SubflowView};
 
 /// A subflow that the endpoint must open.
@@ -64,6 +65,7 @@ impl PathDriver {
         manager: Box<dyn PathManager>,
         addresses: Vec<LocalAddress>,
         down: &[IpAddr],
+        platform: &Platform,
     ) -> Self {
         let is_down = |own: &&LocalAddress| down.contains(&own.address);
         PathDriver {
@@ -73,7 +75,7 @@ impl PathDriver {
             rests_until: Instant::ZERO,
             opens: VecDeque::new(),
             removals: Vec::new(),
-            announcements: Announcements::default(),
+            announcements: Announcements::new(platform),
             probes: Probes::default(),
             down: addresses.iter().filter(is_down).map(|own| own.id).collect(),
             addresses,

@@ -49,6 +49,12 @@ impl Connection {
         }
     }
 
+    /// The data-level retransmission timer has expired, and no data is outstanding that an idle subflow
+    /// could resend.
+    pub(super) fn count_silence(&mut self) {
+        self.choose_idle();
+    }
+
     /// The first regular subflow that is idle, or the first such backup if no other subflow makes
     /// progress.
     fn choose_idle(&mut self) -> Option<Slot> {

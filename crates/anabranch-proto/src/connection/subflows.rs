@@ -399,6 +399,12 @@ impl Subflows {
         timeouts.max().unwrap_or(Duration::from_secs(1))
     }
 
+    /// Longest retransmission timeout of any subflow, with its back-off.
+    pub(super) fn longest_backed_off_timeout(&self) -> Duration {
+        let timeouts = self.contexts.iter().map(|ctx| ctx.subflow.rtt().rto());
+        timeouts.max().unwrap_or(Duration::from_secs(1))
+    }
+
     /// Shortest retransmission timeout of any subflow.
     pub(super) fn shortest_rto(&self) -> Duration {
         self.contexts.iter().map(|ctx| ctx.subflow.rtt().rto()).min().unwrap_or(LONGEST_PAUSE)

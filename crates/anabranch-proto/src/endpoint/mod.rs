@@ -1,5 +1,7 @@
 //! A host: its connections, listeners and addresses.
 
+mod answers;
+mod blackhole;
 mod demultiplexer;
 mod fast_open;
 mod unknown;
@@ -64,6 +66,7 @@ pub struct Endpoint {
     cookies_until: Instant,
     waiting_joins: WaitingJoins,
     fast_open: fast_open::Known,
+    blackhole: blackhole::Blackhole,
     events: VecDeque<(ConnectionId, Event)>,
     /// The connection whose event was polled last.
     told: Option<u32>,
@@ -119,6 +122,7 @@ impl Endpoint {
             cookies_until: Instant::ZERO,
             waiting_joins: WaitingJoins::default(),
             fast_open: fast_open::Known::default(),
+            blackhole: blackhole::Blackhole::default(),
             events: VecDeque::new(),
             told: None,
             counters: Counters::default(),
@@ -229,9 +233,15 @@ impl Endpoint {
         }
         let port = self.free_port(local, remote).ok_or(ConnectError::InUse)?;
         self.counters.active_opens += 1;
-        self.counters.mp_capable_syn_tx += u64::from(config.protocol == Protocol::Mptcp);
+        let wants_mptcp = config.protocol == Protocol::Mptcp;
+        let is_disabled = wants_mptcp && self.blackhole.disables(now, config.platform.syn_fallback);
+        self.counters.mp_capable_syn_tx += u64::from(wants_mptcp && !is_disabled);
+        self.counters.mp_capable_syn_tx_disabled += u64::from(is_disabled);
         let index = self.add(Arc::new(config), Role::Initiator, local);
         let connection = self.slots[index as usize].connection.as_mut().expect("just added");
+        if is_disabled {
+            connection.fall_back();
+        }
         connection.connect(now, SocketAddress::new(local, port), remote, fast_open);
         self.touched(index);
         Ok(self.id(index))
@@ -264,11 +274,8 @@ impl Endpoint {
                     return;
                 }
                 connection.handle_segment(now, slot, &mut segment, &mut self.replies);
-                if segment.header.flags.contains(Flags::SYN)
-                    && let Some(outcome) = connection.fast_open_outcome(slot, &segment)
-                {
-                    let (local, remote) = (segment.destination.address, segment.source.address);
-                    self.fast_open.learn(now, local, remote, outcome);
+                if segment.header.flags.contains(Flags::SYN) {
+                    self.learn_from_answer(now, SubflowIndex { connection: index, slot }, &segment);
                 }
                 self.touched(index);
             }

@@ -82,6 +82,10 @@ pub struct Platform {
     /// Event at which a host gives up a subflow that does not answer, or a connection without
     /// subflows.
     pub give_up: GiveUpRule,
+    /// When a host announces its addresses.
+    pub announcing: AnnounceRule,
+    /// Reaction to lost SYNs with MP_CAPABLE.
+    pub syn_fallback: SynFallbackRule,
     /// Whether a DATA_ACK counts with the larger window that the subflow had before, where its
     /// segment advertises less and acknowledges nothing new on the subflow.
     pub keeps_larger_window: bool,
@@ -343,6 +347,9 @@ impl DataRetransmission {
 pub struct GiveUpRule {
     /// SYN retransmissions before it gives up the attempt. `None`: as many as the configuration says.
     pub syn_retries: Option<u8>,
+    /// Timeouts of a SYN that its host sends before the timeout doubles. As many retransmissions are added
+    /// to `syn_retries`. RFC 6298 §5.5 doubles it from the first one on.
+    pub syn_linear_timeouts: u8,
     /// It gives up a subflow if its retransmissions have remained unanswered for as long as this number
     /// of them takes with a timeout of [`RtoRule::minimum`], which doubles up to [`RtoRule::maximum`].
     /// `None`: it counts timeouts, as the configuration says. RFC 9293 §3.8.3.
@@ -352,8 +359,12 @@ pub struct GiveUpRule {
 }
 
 impl GiveUpRule {
-    pub(crate) const BY_CONFIGURATION: GiveUpRule =
-        GiveUpRule { syn_retries: None, retries: None, orphaned: Duration::from_secs(60) };
+    pub(crate) const BY_CONFIGURATION: GiveUpRule = GiveUpRule {
+        syn_retries: None,
+        syn_linear_timeouts: 0,
+        retries: None,
+        orphaned: Duration::from_secs(60),
+    };
 
     /// Time after the first retransmission at which the host gives up a subflow, if the rule has one.
     pub(crate) fn unanswered(&self, timeouts: &RtoRule) -> Option<Duration> {
@@ -365,6 +376,52 @@ impl GiveUpRule {
         });
         Some(pauses.fold(Duration::ZERO, |sum, pause| sum + pause))
     }
+}
+
+/// When a host announces its addresses. RFC 8684 §3.4.1 leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnnounceRule {
+    /// All addresses at once. Without an echo, the host repeats each after a second, and the pause doubles
+    /// each time (this project).
+    Together,
+    /// An address at a time: the next one follows the echo of this one, or its last announcement. Without
+    /// an echo, the host repeats it after the longest retransmission timeout of a subflow, and the pause
+    /// doubles each time.
+    OneAtATime {
+        /// Longest first pause. With 0, the host does not repeat an announcement.
+        most: Duration,
+    },
+}
+
+impl AnnounceRule {
+    /// Time before an announcement is repeated that was `told` so often before, if it is. `timeout` is the
+    /// longest retransmission timeout of a subflow.
+    pub(crate) fn pause(self, timeout: Duration, told: u32) -> Option<Duration> {
+        let first = match self {
+            AnnounceRule::Together => Duration::from_secs(1),
+            AnnounceRule::OneAtATime { most: Duration::ZERO } => return None,
+            AnnounceRule::OneAtATime { most } => most.min(timeout),
+        };
+        Some(first * (1 << told))
+    }
+}
+
+/// Reaction to lost SYNs with MP_CAPABLE. A middlebox may have dropped them because of the option. RFC
+/// 8684 §3.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SynFallbackRule {
+    /// SYN retransmissions with MP_CAPABLE, before the host omits it. From 128 on, it never does. `None`: as
+    /// many as the configuration says.
+    pub syn_retries: Option<u8>,
+    /// Time during which the host opens no further connection with MP_CAPABLE after the first SYN without
+    /// it was answered. The time doubles with each such connection, up to 64 times. With 0, the host
+    /// continues to offer Multipath TCP.
+    pub disabled: Duration,
+}
+
+impl SynFallbackRule {
+    pub(crate) const BY_CONFIGURATION: SynFallbackRule =
+        SynFallbackRule { syn_retries: None, disabled: Duration::ZERO };
 }
 
 /// Event that takes a subflow that does not answer out of use until it answers, so that other subflows

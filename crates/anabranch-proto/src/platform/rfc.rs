@@ -4,9 +4,9 @@ use anabranch_config::part_without_parameters;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, BufferModel, BuildPlatform, Counts, DataAckRule, DataRetransmission, ExpiryRule,
-    GiveUpRule, Growth, JoinRule, Nagle, OptionForm, OwnWindow, Platform, RecoveryRule, Reduction,
-    ReorderingRule, RtoRule, SilenceRule,
+    AckRule, AnnounceRule, BufferModel, BuildPlatform, Counts, DataAckRule, DataRetransmission,
+    ExpiryRule, GiveUpRule, Growth, JoinRule, Nagle, OptionForm, OwnWindow, Platform, RecoveryRule,
+    Reduction, ReorderingRule, RtoRule, SilenceRule, SynFallbackRule,
 };
 
 part_without_parameters! {
@@ -75,6 +75,8 @@ impl Platform {
             data_retransmission: &DataRetransmission::RARE,
             silence: SilenceRule::FirstTimeout,
             give_up: GiveUpRule::BY_CONFIGURATION,
+            announcing: AnnounceRule::Together,
+            syn_fallback: SynFallbackRule::BY_CONFIGURATION,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             acknowledges_third_ack: true,

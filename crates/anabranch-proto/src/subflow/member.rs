@@ -44,6 +44,17 @@ impl Subflow {
         self.handshake.learn(syn_ack.options.fast_open.as_deref(), self.una.saturating_sub(1))
     }
 
+    /// SYN retransmissions with MP_CAPABLE, before the SYNs that open a connection omit it.
+    pub(super) fn syn_retries_before_fallback(&self) -> u32 {
+        let of_platform = self.config.platform.syn_fallback.syn_retries;
+        of_platform.map_or(self.config.tcp.syn_retries_before_fallback, u32::from)
+    }
+
+    /// Returns `true` if the latest SYN was the first without MP_CAPABLE.
+    pub(crate) fn has_just_omitted_capable(&self) -> bool {
+        self.handshake.syns_sent() == self.syn_retries_before_fallback() + 2
+    }
+
     /// Carry these options on the segments of the handshake, from now on.
     pub(crate) fn carry_handshake(&mut self, options: Option<Box<Control>>) {
         self.handshake.carry(options);

@@ -366,7 +366,7 @@ impl Subflow {
     fn offers_multipath(&self) -> bool {
         self.identity.is_join()
             || self.state == State::SynReceived
-            || self.handshake.syns_sent() <= self.config.tcp.syn_retries_before_fallback + 1
+            || self.handshake.syns_sent() <= self.syn_retries_before_fallback() + 1
     }
 
     fn send_fin(&mut self, now: Instant, level: &DataLevel) -> PooledSegment {

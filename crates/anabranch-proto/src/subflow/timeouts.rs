@@ -4,7 +4,7 @@ use anabranch_wire::{Duration, Instant};
 
 use super::{State, Subflow, SubflowEnd, Timer};
 use crate::congestion::CongestionEvent;
-use crate::platform::Reduction;
+use crate::platform::{GiveUpRule, Reduction};
 use crate::view::{Phase, SubflowView};
 
 /// Pause before a SYN is repeated that an earlier connection has answered. Linux: `TCP_TIMEOUT_MIN`, two
@@ -57,19 +57,26 @@ impl Subflow {
         timed_out
     }
 
+    fn on_syn_timeout(&mut self) {
+        // Answers to retransmitted SYNs do not count.
+        let timeouts = self.totals.expiries;
+        let GiveUpRule { syn_retries, syn_linear_timeouts, .. } = self.config.platform.give_up;
+        let linear = if self.state == State::SynSent { syn_linear_timeouts.into() } else { 0 };
+        if timeouts > syn_retries.map_or(self.config.tcp.syn_retries, u32::from) + linear {
+            return self.give_up();
+        }
+        if timeouts > linear {
+            self.rtt.back_off();
+        }
+        self.handshake.demand_syn();
+    }
+
     fn on_retransmission_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
         self.ecn.release();
         match self.state {
             State::SynSent | State::SynReceived => {
                 self.totals.expiries += 1;
-                // Answers to retransmitted SYNs do not count.
-                let retries = self.config.platform.give_up.syn_retries;
-                if self.totals.expiries > retries.map_or(self.config.tcp.syn_retries, u32::from) {
-                    self.give_up();
-                } else {
-                    self.rtt.back_off();
-                    self.handshake.demand_syn();
-                }
+                self.on_syn_timeout();
                 false
             }
             _ if self.board.is_empty() => {

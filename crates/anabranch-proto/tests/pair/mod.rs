@@ -105,6 +105,11 @@ pub fn on_any_platform() -> ConnectionConfig {
     ConnectionConfig::default().platform(platform).send_buffer(4 << 20).receive_buffer(6 << 20)
 }
 
+/// SYNs of an attempt to open a subflow, at most. Linux adds `tcp_syn_linear_timeouts`.
+pub fn most_syns() -> usize {
+    if tests_platform("linux-socket") { 11 } else { 7 }
+}
+
 pub fn both(config: ConnectionConfig, addresses: u8) -> Pair {
     Pair::new(addresses, config.clone(), config)
 }

@@ -5,13 +5,16 @@ use std::rc::Rc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::FullMesh;
-use anabranch_proto::platform::{GiveUpRule, Platform, SilenceRule};
+use anabranch_proto::platform::{GiveUpRule, Platform, SilenceRule, SynFallbackRule};
 use anabranch_proto::view::Usability;
-use anabranch_proto::{Event, SubflowStats};
+use anabranch_proto::{ConnectionError, Event, SubflowStats};
 use anabranch_wire::mptcp::{MpJoin, WideOrNarrow};
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::{Duration, Flags, Segment, SocketAddress};
 
-use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, on_any_platform, switch, to_server};
+use crate::pair::{
+    Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, ms, on_any_platform, server_address,
+    switch, to_server,
+};
 
 const SOCKET: Platform = Platform::linux_socket();
 const PAYLOAD: Platform = Platform::linux();
@@ -196,4 +199,110 @@ fn retries_of_linux_are_a_time() {
     }
     // The first expiry of the doubling timer from 3 s on.
     assert!((3_000..7_000).contains(&lasts), "{lasts} ms");
+}
+
+/// The client opens one more connection.
+fn connect(pair: &mut Pair, config: &ConnectionConfig) {
+    let to = SocketAddress::new(server_address(), PORT);
+    let id = pair.client.connect(pair.now, client_address(0), to, config.clone());
+    pair.connection = id.expect("the addresses are valid");
+    pair.log.clear();
+}
+
+fn is_capable_syn(segment: &Segment) -> bool {
+    is_syn(segment) && segment.options.control.as_ref().is_some_and(|all| all.capable.is_some())
+}
+
+/// Two hosts of a platform, whose path loses SYNs with MP_CAPABLE while the switch is set.
+fn with_blackhole(syn_fallback: SynFallbackRule) -> (Pair, ConnectionConfig, Rc<Cell<bool>>) {
+    let config = config(Platform { syn_fallback, ..SOCKET });
+    let (blocks, seen) = switch();
+    blocks.set(true);
+    let pair = Pair::new(1, config.clone(), config.clone()).with_filter(move |_, segment| {
+        if seen.get() && is_capable_syn(segment) { Fate::Drop } else { Fate::Deliver }
+    });
+    (pair, config, blocks)
+}
+
+/// SYNs of the client with MP_CAPABLE, and without.
+fn syns(pair: &Pair) -> [usize; 2] {
+    let capable = pair.segments(|s| is_capable_syn(s) && to_server(s));
+    [capable, pair.segments(|s| is_syn(s) && to_server(s)) - capable]
+}
+
+#[test]
+fn linux_opens_no_multipath_connection_for_an_hour_after_only_its_syns_were_lost() {
+    // Linux 6.18.44: SYNs with MP_CAPABLE at 0, 1.03 and 2.05 s, and one without at 3.08 s. The next
+    // connection begins without (`mptcp_active_should_disable`).
+    let hour = Duration::from_secs(3600);
+    let rule = SynFallbackRule { syn_retries: Some(2), disabled: hour };
+    let (mut pair, config, blocks) = with_blackhole(rule);
+    pair.run_ms(2_900);
+    assert_eq!(syns(&pair), [3, 0]);
+    pair.run_ms(500);
+    assert_eq!(syns(&pair), [3, 1]);
+    blocks.set(false);
+    connect(&mut pair, &config);
+    pair.run_ms(1_000);
+    assert_eq!(syns(&pair), [0, 1]);
+    let counters = pair.client.counters();
+    assert_eq!((counters.blackholes, counters.mp_capable_syn_tx_disabled), (1, 1));
+    pair.run_ms(3_600_000);
+    connect(&mut pair, &config);
+    pair.run_ms(1_000);
+    assert_eq!(syns(&pair), [1, 0]);
+    assert_eq!(pair.client.counters().mp_capable_syn_ack_rx, 1);
+}
+
+#[test]
+fn a_lost_syn_without_mp_capable_shows_no_blackhole() {
+    // `mptcp_active_detect_blackhole` forgets the loss, because SYNs without MP_CAPABLE are lost as well.
+    let rule = SynFallbackRule { syn_retries: Some(0), disabled: Duration::from_secs(60) };
+    let (pair, config, _) = with_blackhole(rule);
+    let mut plain = 0;
+    let mut pair = pair.with_filter(move |_, segment| {
+        plain += u32::from(is_syn(segment) && to_server(segment) && !is_capable_syn(segment));
+        let is_lost = is_capable_syn(segment) || (is_syn(segment) && plain == 1);
+        if is_lost { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.run_ms(30_000);
+    assert_eq!(syns(&pair), [1, 2]);
+    connect(&mut pair, &config);
+    pair.run_ms(100);
+    assert_eq!(syns(&pair), [1, 0]);
+    assert_eq!(pair.client.counters().blackholes, 0);
+}
+
+#[test]
+fn the_sysctls_bound_the_fallback() {
+    // From 128 on, all SYNs have MP_CAPABLE. With a timeout of 0, every connection begins with it.
+    let off = Duration::ZERO;
+    let (mut pair, ..) = with_blackhole(SynFallbackRule { syn_retries: Some(128), disabled: off });
+    pair.run_ms(200_000);
+    assert_eq!(syns(&pair), [11, 0]);
+    let rule = SynFallbackRule { syn_retries: Some(2), disabled: off };
+    let (mut pair, config, _) = with_blackhole(rule);
+    pair.run_ms(30_000);
+    connect(&mut pair, &config);
+    pair.run_ms(30_000);
+    assert_eq!(syns(&pair), [3, 1]);
+    assert_eq!(pair.client.counters().blackholes, 0);
+}
+
+#[test]
+fn syns_of_linux_are_repeated_each_second_before_their_timeout_doubles() {
+    // `tcp_retransmit_timer`: `total_rto > tcp_syn_linear_timeouts`. `tcp_write_timeout`: as many more.
+    let mut pair = pair(SOCKET).with_filter(|_, _| Fate::Drop);
+    let mut times = Vec::new();
+    for now in 0..150_000_u64 {
+        pair.run_ms(1);
+        times.extend(pair.log.drain(..).map(|_| now / 1000));
+    }
+    // The wheel lengthens each timeout by up to an eighth.
+    let expected = [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67];
+    assert_eq!(times.len(), expected.len(), "{times:?}");
+    for (time, at) in times.iter().zip(expected) {
+        assert!((at..=at + at / 8).contains(time), "{times:?}");
+    }
+    assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
 }

@@ -56,3 +56,53 @@ fn without_stale_subflows_only_a_fragment_is_resent_at_a_time() {
         ["", ", stale_loss_cnt = 0"].map(|keys| transfer_time(&download(paths, keys)));
     assert!(without > with + 3.0, "{without} s, {with} s with them");
 }
+
+/// Two transfers one after the other over a path that drops SYNs with MP_CAPABLE. The times from their
+/// starts to their first bytes in s, and the connections that began without MP_CAPABLE.
+fn through_a_firewall(keys: &str) -> ([f64; 2], u64) {
+    let connection = |name: &str, start: u32| {
+        format!(
+            "[[connection]]\nname = \"{name}\"\nstart = \"{start}s\"\n\
+             host = {{ kind = \"linux\", buffers = \"socket\"{keys} }}\n\
+             workload = {{ kind = \"blocks\", block_size = \"1kB\", count = 1 }}\n"
+        )
+    };
+    let toml = format!(
+        "name = \"firewall\"\nduration = \"40s\"\n[[path]]\nname = \"a\"\nrate = \"5Mbit/s\"\n\
+         delay = \"10ms\"\nlimit = \"50packets\"\nmiddlebox = [{{ kind = \"blackhole_options\" }}]\n{}{}",
+        connection("first", 0),
+        connection("second", 20)
+    );
+    let outcome = run(&toml, 1);
+    let delivered = column(&outcome, "blocks", "delivered_ns");
+    let times = [0, 1].map(|n| delivered[n] as f64 / 1e9 - 20.0 * n as f64);
+    (times, outcome.counters[0].mp_capable_syn_tx_disabled)
+}
+
+#[test]
+fn connections_after_a_loss_of_mp_capable_begin_as_tcp() {
+    // Linux 6.18.44 took 3.08 s, and less than 1 ms for the next connection.
+    let (times, disabled) = through_a_firewall("");
+    assert!((3.0..3.4).contains(&times[0]) && times[1] < 0.1, "{times:?}");
+    assert_eq!(disabled, 1);
+    let (times, disabled) = through_a_firewall(", blackhole_timeout = \"0s\"");
+    assert!((3.0..3.4).contains(&times[1]), "{times:?}");
+    assert_eq!(disabled, 0);
+    let (times, _) = through_a_firewall(", syn_retrans_before_tcp_fallback = 0");
+    assert!((1.0..1.3).contains(&times[0]), "{times:?}");
+}
+
+#[test]
+fn an_announcement_that_is_lost_is_repeated_thrice_unless_add_addr_timeout_is_0() {
+    // Linux 6.18.44: ADD_ADDR_RETRANS_MAX is 3.
+    for (keys, told) in [("", 4), (", add_addr_timeout = \"0s\"", 1)] {
+        let toml = format!(
+            "name = \"announced\"\nduration = \"20s\"\n[[path]]\nname = \"a\"\nrate = \"5Mbit/s\"\n\
+             delay = \"10ms\"\nlimit = \"50packets\"\nrouting.server_addresses = [1, 2]\n\
+             middlebox = [{{ kind = \"strip_options\", options = [\"add_addr\"] }}]\n\
+             [[connection]]\nhost = {{ kind = \"linux\", buffers = \"socket\"{keys} }}\n\
+             workload = {{ kind = \"bulk\" }}\n"
+        );
+        assert_eq!(run(&toml, 1).counters[1].add_addr_tx, told, "{keys}");
+    }
+}

@@ -124,8 +124,6 @@ mod backup {
 
     #[test]
     fn the_regular_path_carries_the_data_again_after_it_recovers() {
-        // docs/linux-model.md: a scheduler that assigns no data ahead waits for a silent path there.
-        crate::common::depends_on_the_platform("whether the backup is used at once");
         let changes = change("20s", "down", false) + &change("30s", "up", false);
         let outcome = run(&scenario(LTE, &changes, "path_manager = \"backup\""), 1);
         assert!(arrived(&outcome, 1, 23.0, 30.0) > 6.0);

@@ -21,10 +21,10 @@ use anabranch_config::units::ByteCount;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, BufferModel, Buffers, BuildPlatform, Charge, Counts, DataRetransmission, Deferral,
-    ExpiryRule, FirstWindow, GiveUpRule, Growth, JoinRule, Nagle, OptionForm, Pause, Platform,
-    RecoveryRule, Reduction, ReorderingRule, RtoRule, SilenceRule, SocketMemory, TimerWheel,
-    Tuning,
+    AckRule, AnnounceRule, BufferModel, Buffers, BuildPlatform, Charge, Counts, DataRetransmission,
+    Deferral, ExpiryRule, FirstWindow, GiveUpRule, Growth, JoinRule, Nagle, OptionForm, Pause,
+    Platform, RecoveryRule, Reduction, ReorderingRule, RtoRule, SilenceRule, SocketMemory,
+    SynFallbackRule, TimerWheel, Tuning,
 };
 
 /// Parameters of the platform of Linux.
@@ -77,6 +77,13 @@ pub struct LinuxConfig {
         schemars(range(min = 1, max = 127), extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
     )]
     pub tcp_syn_retries: u8,
+    /// Timeouts of a SYN before the timeout doubles, and further SYN retransmissions:
+    /// net.ipv4.tcp_syn_linear_timeouts.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(range(max = 127), extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub tcp_syn_linear_timeouts: u8,
     /// Periods without progress after which a subflow goes out of use while another one works:
     /// net.mptcp.stale_loss_cnt. With 0, it stays in use.
     #[cfg_attr(
@@ -92,6 +99,32 @@ pub struct LinuxConfig {
         schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
     )]
     pub close_timeout: Duration,
+    /// Longest time before Linux announces an address again that the peer has not echoed:
+    /// net.mptcp.add_addr_timeout, in whole seconds. Linux waits for the longest retransmission timeout
+    /// of a subflow if that is shorter, doubles the time twice, and then announces the next address.
+    /// With 0, it neither repeats an announcement nor announces a further address without an echo.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "anabranch_config::written::WithUnit::<Duration>"),
+        schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub add_addr_timeout: Duration,
+    /// SYN retransmissions with MP_CAPABLE before Linux omits it:
+    /// net.mptcp.syn_retrans_before_tcp_fallback. From 128 on, it never omits it.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub syn_retrans_before_tcp_fallback: u8,
+    /// Time during which the host opens connections without Multipath TCP after it found that SYNs with
+    /// MP_CAPABLE are lost and others are not: net.mptcp.blackhole_timeout, in whole seconds. It doubles
+    /// each time, up to 64 times, until a peer answers MP_CAPABLE. With 0, the host does not do so.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "anabranch_config::written::WithUnit::<Duration>"),
+        schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub blackhole_timeout: Duration,
 }
 
 /// Sizes of tuned buffers. Linux refuses sizes of less than a page.
@@ -108,8 +141,12 @@ impl Default for LinuxConfig {
             tcp_wmem_max: ByteCount::new(largest_send.into()),
             tcp_retries2: 15,
             tcp_syn_retries: 6,
+            tcp_syn_linear_timeouts: SYN_LINEAR_TIMEOUTS,
             stale_loss_cnt: STALE_LOSS_CNT,
             close_timeout: GIVE_UP.orphaned,
+            add_addr_timeout: ADD_ADDR_TIMEOUT,
+            syn_retrans_before_tcp_fallback: SYN_RETRANS_BEFORE_TCP_FALLBACK,
+            blackhole_timeout: BLACKHOLE_TIMEOUT,
         }
     }
 }
@@ -129,8 +166,14 @@ impl BuildPlatform for LinuxConfig {
                 silence: SilenceRule::Periods(self.stale_loss_cnt),
                 give_up: GiveUpRule {
                     syn_retries: Some(self.tcp_syn_retries),
+                    syn_linear_timeouts: self.tcp_syn_linear_timeouts,
                     retries: Some(self.tcp_retries2),
                     orphaned: self.close_timeout,
+                },
+                announcing: AnnounceRule::OneAtATime { most: self.add_addr_timeout },
+                syn_fallback: SynFallbackRule {
+                    syn_retries: Some(self.syn_retrans_before_tcp_fallback),
+                    disabled: self.blackhole_timeout,
                 },
                 ..Platform::linux_socket()
             },
@@ -172,8 +215,22 @@ const DEFERRAL: Deferral =
     Deferral { recent: Duration::from_millis(1), soon: Duration::from_millis(1), enough: 3 };
 
 /// `retransmits_timed_out`; `net.mptcp.close_timeout`
-const GIVE_UP: GiveUpRule =
-    GiveUpRule { syn_retries: None, retries: Some(15), orphaned: Duration::from_secs(60) };
+const GIVE_UP: GiveUpRule = GiveUpRule {
+    syn_retries: None,
+    syn_linear_timeouts: SYN_LINEAR_TIMEOUTS,
+    retries: Some(15),
+    orphaned: Duration::from_secs(60),
+};
+
+/// `net.ipv4.tcp_syn_linear_timeouts` (`tcp_retransmit_timer`, `tcp_write_timeout`)
+const SYN_LINEAR_TIMEOUTS: u8 = 4;
+
+/// `net.mptcp.add_addr_timeout` (`mptcp_adjust_add_addr_timeout`)
+const ADD_ADDR_TIMEOUT: Duration = Duration::from_secs(120);
+/// `net.mptcp.syn_retrans_before_tcp_fallback` (`mptcp_active_detect_blackhole`)
+const SYN_RETRANS_BEFORE_TCP_FALLBACK: u8 = 2;
+/// `net.mptcp.blackhole_timeout` (`mptcp_active_should_disable`)
+const BLACKHOLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// `net.mptcp.stale_loss_cnt` (`mptcp_pm_nl_subflow_chk_stale`)
 const STALE_LOSS_CNT: u8 = 4;
@@ -260,6 +317,11 @@ impl Platform {
             data_retransmission: &DATA_RETRANSMISSION,
             silence: SilenceRule::Periods(STALE_LOSS_CNT),
             give_up: GIVE_UP,
+            announcing: AnnounceRule::OneAtATime { most: ADD_ADDR_TIMEOUT },
+            syn_fallback: SynFallbackRule {
+                syn_retries: Some(SYN_RETRANS_BEFORE_TCP_FALLBACK),
+                disabled: BLACKHOLE_TIMEOUT,
+            },
             // A duplicate acknowledgement on a subflow does not shrink its window
             // (`tcp_may_update_window`), and its DATA_ACK is added to the window that is kept
             // (`ack_update_msk`). The sender then exceeds the peer's edge by the data that other

@@ -6,9 +6,10 @@ use anabranch_config::Part;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, BufferModel, BuildPlatform, Charge, Counts, DataAckRule, DataRetransmission,
-    ExpiryRule, FirstWindow, GiveUpRule, Growth, JoinRule, OptionForm, OwnWindow, Platform,
-    RecoveryRule, ReorderingRule, RtoRule, SilenceRule, SocketMemory,
+    AckRule, AnnounceRule, BufferModel, BuildPlatform, Charge, Counts, DataAckRule,
+    DataRetransmission, ExpiryRule, FirstWindow, GiveUpRule, Growth, JoinRule, OptionForm,
+    OwnWindow, Platform, RecoveryRule, ReorderingRule, RtoRule, SilenceRule, SocketMemory,
+    SynFallbackRule,
 };
 
 /// Parameters of the platform of multipath-tcp.org.
@@ -145,6 +146,8 @@ impl Platform {
             // `mptcp_reinject_data`
             silence: SilenceRule::FirstTimeout,
             give_up: GiveUpRule::BY_CONFIGURATION,
+            announcing: AnnounceRule::Together,
+            syn_fallback: SynFallbackRule::BY_CONFIGURATION,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             acknowledges_third_ack: true,
