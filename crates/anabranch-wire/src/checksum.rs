@@ -105,9 +105,9 @@ impl Checksum {
             let len = left.min(pattern::PERIOD as u32 - phase);
             let sum = u64::from(pattern::sum(phase, len));
             // RFC 1071 §2(B): with the other halves of words, the sum is swapped. 2⁸ is then a factor.
-            let is_swapped = self.odd != (phase % 2 == 1);
+            let is_swapped = self.odd == phase.is_multiple_of(2);
             self.add_words(if is_swapped { sum << 8 } else { sum });
-            self.odd ^= len % 2 == 1;
+            self.odd ^= !len.is_multiple_of(2);
             left -= len;
             phase = 0;
         }

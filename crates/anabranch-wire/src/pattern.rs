@@ -20,7 +20,8 @@ static BYTES: LazyLock<Vec<u8>> =
 /// For each phase, the sum of the 16-bit words before it, of which the first byte is the high half. A
 /// byte that is alone counts as half a word.
 static SUMS: LazyLock<Vec<u32>> = LazyLock::new(|| {
-    let word_half = |phase: u64| u32::from(byte(phase)) << if phase % 2 == 0 { 8 } else { 0 };
+    let word_half =
+        |phase: u64| u32::from(byte(phase)) << if phase.is_multiple_of(2) { 8 } else { 0 };
     let mut sum = 0;
     let after = (0..PERIOD).map(|phase| {
         sum += word_half(phase);
