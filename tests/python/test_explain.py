@@ -216,7 +216,7 @@ def test_a_box_that_drops_syns_with_options_is_named_with_its_numbers() -> None:
         )
     )
     _, cause, why = found.finding()
-    assert cause.startswith("a idled for 76.7 % of the time because the handshake of its subflow")
+    assert cause.startswith("a idled for 58.7 % of the time because the handshake of its subflow")
     assert why == (
         "On a, 3 of 3 SYNs with MP_CAPABLE did not arrive, and those without did: something on the "
         "path drops the option."
