@@ -134,6 +134,7 @@ mod backup {
 
     #[test]
     fn the_original_kernel_uses_it_as_soon_as_the_peer_says_that_it_has_lost_the_regular_path() {
+        crate::common::depends_on_the_platform("a host of the original kernel");
         let keys = "stack = \"mptcp.org-0.89\"\npath_manager = \"backup\"";
         let outcome = run(&scenario(LTE, &change("20s", "down", true), keys), 1);
         // Three round trips of slow start. While it waits for an answer of the regular path, a host
