@@ -73,7 +73,7 @@ def test_two_folders_with_one_thing_changed(results: Results, tmp_path: Path) ->
     other = sweep(tmp_path / "plan" / "plan.toml", tmp_path / "out")
     found = compare.folders(results, other, ("without", "with"))
     assert found.changed == (
-        'connection.main.remedies: not set → { penalisation = { form = "conext13" } }',
+        'connection.main.remedies.penalisation: not set → { form = "conext13" }',
     )
     assert found.notes == ()
     assert {each.pairs for each in found.differences if each.cell is None} == {12}

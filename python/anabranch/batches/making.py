@@ -91,7 +91,8 @@ def _make_by_core(runs: Sequence[Planned], journal: Journal, meter: Meter) -> No
         jobs.append((number, task.seed, run.key, task.keep_blocks, task.keep_samples, run.cost))
     batch = _core.Batch(journal.core, cells, jobs, executors.available_cores())
     try:
-        ended, seen = False, batch.progress()
+        # Threads may have finished runs by now.
+        ended, seen = False, (0, 0, 0.0)
         while not ended:
             ended = batch.wait(_POLL_S)
             interruption.check()

@@ -102,7 +102,8 @@ pub struct Connection {
     /// Remedies against a receive window that fills up behind a slow path. Each key is the name of a
     /// remedy. Its value is `true`, the value of the remedy's first parameter, or a table of
     /// parameters.
-    #[serde(default, with = "Remedies", skip_serializing_if = "Vec::is_empty")]
+    // Written even if there are none: without the key, those of the stack would apply.
+    #[serde(default, with = "Remedies")]
     pub remedies: Vec<RemedyConfig>,
     /// Detect which subflows share bottlenecks (RFC 8382), and couple only their congestion
     /// controls. Off by default.

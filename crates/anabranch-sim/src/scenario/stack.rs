@@ -208,6 +208,7 @@ mod tests {
 
     use super::super::tests::{SMALLEST, read};
     use super::super::{Connection, Policy, Scenario};
+    use super::ALL;
 
     fn connections(of_all: &str, of_one: &str) -> Result<Vec<Connection>, String> {
         let first = format!("[[connection]]\n{of_one}");
@@ -267,6 +268,17 @@ mod tests {
         });
         assert_eq!(rules, [(true, false), (false, false), (false, true), (false, true)]);
         assert!(b.remedies != a.remedies && a.remedies == c.remedies && c.remedies == e.remedies);
+    }
+
+    #[test]
+    fn a_normalised_scenario_keeps_what_overrides_its_stack() {
+        for stack in ALL {
+            let name = stack.description.name;
+            let keys = format!("[[connection]]\nstack = \"{name}\"\nremedies = {{}}");
+            let text = SMALLEST.replacen("[[connection]]", &keys, 1);
+            let scenario = Scenario::from_toml(&text, "a.toml").expect("a scenario");
+            assert_eq!(read(&scenario.to_toml()), scenario, "{name}");
+        }
     }
 
     #[test]

@@ -347,6 +347,8 @@ hystart = false
 buffers = "payload"
 kind = "linux"
 
+[connection.remedies]
+
 [connection.workload]
 kind = "bulk"
 "#;
