@@ -7,7 +7,7 @@ client and relay. The script measures, in the same session:
 
 * throughput through both proxies, through microsocks with the kernel's Multipath TCP (one proxy),
   and of the bare copy between TUN devices (`anabranch-bench-tun`), also per CPU second;
-* the time to the first byte of small answers, beside a direct connection;
+* the time to the first byte of small answers, compared with a direct connection;
 * memory of both proxies while connections stay open and carry messages.
 
 It needs root, or user namespaces. A missing program is a skipped row, with the reason.
@@ -333,7 +333,7 @@ def throughput(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list
     names = {
         "direct": "TCP over one veth pair, without a proxy",
         "proxy": "client and relay",
-        "microsocks": "microsocks 1.0.3 with the kernel's Multipath TCP (one proxy)",
+        "microsocks": "microsocks with the kernel's Multipath TCP (one proxy)",
     }
     rows = []
     for kind, values in found.items():

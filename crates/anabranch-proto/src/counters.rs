@@ -143,7 +143,7 @@ counters! {
         mp_capable_syn_tx = "MPTcpExtMPCapableSYNTX",
         /// Connections opened without MP_CAPABLE, because SYNs with it were lost before.
         mp_capable_syn_tx_disabled = "MPTcpExtMPCapableSYNTXDisabled",
-        /// Times that the host stopped to offer Multipath TCP, because SYNs with it were lost.
+        /// Times that the host stopped offering Multipath TCP, because SYNs with it were lost.
         blackholes = "MPTcpExtBlackhole",
         /// Subflows opened with MP_JOIN.
         join_syn_tx = "MPTcpExtMPJoinSynTx",

@@ -1,28 +1,24 @@
 //! Files of a capture: the packets, and their qlog.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::options::CommonOptions;
+use crate::part_file::PartFile;
+
+/// Permissions of a file that nobody else may read.
+const PRIVATE: u32 = 0o600;
 
 /// Open files of a capture. They are created with privileges, because the process that writes
 /// packets cannot open files.
 #[derive(Debug)]
 pub(crate) struct CaptureFiles {
     packets: File,
-    qlog: Option<Qlog>,
-}
-
-/// A qlog file, which has its name once it is complete.
-#[derive(Debug)]
-struct Qlog {
-    path: PathBuf,
-    part: PathBuf,
-    file: File,
+    qlog: Option<PartFile>,
 }
 
 impl CaptureFiles {
@@ -40,7 +36,9 @@ impl CaptureFiles {
             }
             (None, None) => return Ok(None),
         };
-        let qlog = common.qlog.as_deref().map(Qlog::create).transpose()?;
+        let create =
+            |path| PartFile::create(path, PRIVATE).map_err(|error| named("qlog", path, &error));
+        let qlog = common.qlog.as_deref().map(create).transpose()?;
         Ok(Some(CaptureFiles { packets, qlog }))
     }
 
@@ -60,7 +58,7 @@ impl CaptureFiles {
         let mut packets = self.packets;
         packets.rewind()?;
         let mut command = Command::new(&converter[0]);
-        command.args(&converter[1..]).stdin(packets).stdout(qlog.file.try_clone()?);
+        command.args(&converter[1..]).stdin(packets).stdout(qlog.file().try_clone()?);
         let (user, group) = owner;
         if rustix::process::geteuid().is_root() && user != 0 {
             command.uid(user).gid(group);
@@ -68,26 +66,9 @@ impl CaptureFiles {
         // A terminal's signals are for the supervisor.
         let status = command.process_group(0).status()?;
         if status.success() {
-            fs::rename(&qlog.part, &qlog.path)?;
+            qlog.complete()?;
         }
         Ok(status.success())
-    }
-}
-
-impl Qlog {
-    fn create(path: &Path) -> Result<Self, String> {
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = create_private(&part).map_err(|error| named("qlog", path, &error))?;
-        Ok(Qlog { path: path.to_owned(), part, file })
-    }
-}
-
-impl Drop for Qlog {
-    fn drop(&mut self) {
-        // It has its own name if it is complete.
-        let _ = fs::remove_file(&self.part);
     }
 }
 
@@ -104,16 +85,18 @@ pub(crate) fn create_nameless(folder: &Path) -> io::Result<File> {
 
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
+    options.read(true).write(true).mode(PRIVATE);
     options
 }
 
-fn named(option: &str, file: &Path, error: &io::Error) -> String {
+/// One line about a file of an option that cannot be written.
+pub(crate) fn named(option: &str, file: &Path, error: &io::Error) -> String {
     format!("{option}: {}: {error}; name a writable file", file.display())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write;
 
     use super::*;

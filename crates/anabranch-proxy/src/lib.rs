@@ -26,6 +26,8 @@ mod options;
 #[cfg(target_os = "linux")]
 mod orders;
 #[cfg(target_os = "linux")]
+mod part_file;
+#[cfg(target_os = "linux")]
 mod policies;
 #[cfg(target_os = "linux")]
 mod proof;

@@ -1,9 +1,8 @@
 //! Results of a measurement, as a table and as a scenario.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek};
-use std::path::{Path, PathBuf};
 
 use crate::orders::{Measured, Observation};
 
@@ -75,43 +74,6 @@ pub(crate) fn scenario(interfaces: &[String], measured: &[Measured]) -> String {
     text
 }
 
-/// The file for a scenario. It has its name once it is complete.
-#[derive(Debug)]
-pub(crate) struct ScenarioFile {
-    path: PathBuf,
-    part: PathBuf,
-}
-
-impl ScenarioFile {
-    /// Check before a measurement that the file can be written.
-    ///
-    /// # Errors
-    /// One line that names the option and the file.
-    pub(crate) fn create(path: &Path) -> Result<Self, String> {
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let named = |error| format!("out: {}: {error}; name a writable file", path.display());
-        File::create(&part).map_err(named)?;
-        Ok(ScenarioFile { path: path.to_owned(), part: part.into() })
-    }
-
-    /// Write the scenario.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub(crate) fn write(self, text: &str) -> io::Result<()> {
-        fs::write(&self.part, text)?;
-        fs::rename(&self.part, &self.path)
-    }
-}
-
-impl Drop for ScenarioFile {
-    fn drop(&mut self) {
-        // It has its own name if it is complete.
-        let _ = fs::remove_file(&self.part);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use anabranch_sim::scenario::Scenario;
@@ -132,19 +94,6 @@ mod tests {
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
         assert!(table.contains("8.01") && table.contains("1.2%"), "{table}");
         assert!(table.contains("wwan0            no link"), "{table}");
-    }
-
-    #[test]
-    fn a_scenario_file_has_its_name_once_it_is_complete() {
-        let folder = std::env::temp_dir().join(format!("anabranch-measure-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let path = folder.join("uplinks.toml");
-        drop(ScenarioFile::create(&path).expect("writable"));
-        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 0);
-        ScenarioFile::create(&path).expect("writable").write("name = \"x\"\n").expect("written");
-        assert_eq!(fs::read_to_string(&path).expect("a file"), "name = \"x\"\n");
-        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
-        fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! the interfaces, and takes everything down at the end. It reads no packets.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -19,9 +19,10 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::capture_files::{self, CaptureFiles};
-use crate::measurement::{self, ScenarioFile};
+use crate::measurement;
 use crate::options::{Cli, ClientOptions, Command, CommonOptions, MeasureOptions, RelayOptions};
 use crate::orders::{Assignment, Measured, Order, Role, Uplink};
+use crate::part_file::PartFile;
 use crate::proof::Key;
 use crate::setup::{self, ClientSetup, Family, NO_IPV6, Record, RelaySetup, Setup, Ways};
 use crate::worker;
@@ -55,7 +56,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// How this program starts others.
+/// Commands with which this program starts others.
 #[derive(Clone, Copy, Debug)]
 pub struct Program<'a> {
     /// Command that starts this one again: the process without privileges gets its arguments after
@@ -181,8 +182,12 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure
     let interfaces = options.interfaces().map_err(Failure::Usage)?;
     let budget = options.budget().map_err(Failure::Usage)?;
     let relay = relay_addresses(&options.relay)?;
-    let out = options.out.as_deref().map(|path| ScenarioFile::create(path).map_err(Failure::Usage));
-    let out = out.transpose()?;
+    // A measurement takes long: say before it if the file cannot be written.
+    let create = |path| {
+        let file = PartFile::create(path, 0o666);
+        file.map_err(|error| Failure::Usage(capture_files::named("out", path, &error)))
+    };
+    let out = options.out.as_deref().map(create).transpose()?;
     let common = options.common();
     let mut instance = Instance::new(&common, "measure", program)?;
     let results = capture_files::create_nameless(&std::env::temp_dir())?;
@@ -204,10 +209,11 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure
     if !measured.iter().any(|it| matches!(it, Measured::Links { .. })) {
         return Err(Failure::Told(1));
     }
-    match out {
-        Some(out) => Ok(out.write(&measurement::scenario(&interfaces, &measured))?),
-        None => Ok(()),
+    if let Some(out) = out {
+        out.file().write_all(measurement::scenario(&interfaces, &measured).as_bytes())?;
+        out.complete()?;
     }
+    Ok(())
 }
 
 /// The relay's addresses that this host can use.

@@ -17,8 +17,8 @@ pub const MAX_SLICE: usize = 1 << 16;
 static BYTES: LazyLock<Vec<u8>> =
     LazyLock::new(|| (0..PERIOD as usize + MAX_SLICE).map(|n| byte(n as u64 % PERIOD)).collect());
 
-/// For each phase, the sum of the 16-bit words before it, of which the first byte is the high half. A
-/// byte that is alone counts as half a word.
+/// For each phase, the sum of all bytes before it as halves of big-endian 16-bit words. A byte at an even
+/// phase is a high half.
 static SUMS: LazyLock<Vec<u32>> = LazyLock::new(|| {
     let word_half =
         |phase: u64| u32::from(byte(phase)) << if phase.is_multiple_of(2) { 8 } else { 0 };

@@ -24,7 +24,7 @@ impl Blackhole {
         now < self.last + disabled
     }
 
-    /// Learn the outcome of an offer of Multipath TCP. Returns `true` if the host stops to offer it.
+    /// Learn the outcome of an offer of Multipath TCP. Returns `true` if the host stops offering it.
     pub(super) fn learn(
         &mut self,
         now: Instant,

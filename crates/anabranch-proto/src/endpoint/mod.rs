@@ -259,23 +259,15 @@ impl Endpoint {
             return;
         }
         match self.table.find(segment.destination, segment.source) {
-            Some(SubflowIndex { connection: index, slot }) => {
+            Some(on @ SubflowIndex { connection: index, slot }) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
                 if connection.is_about_another(slot, &segment) {
-                    // The segment may acknowledge a SYN/ACK that was sent without keeping state.
-                    let stateless = now < self.cookies_until
-                        && self.listeners.contains_key(&segment.destination.port);
-                    if !stateless {
-                        connection.repeat_syn_soon(now, slot);
-                        self.refuse(&segment, None);
-                        self.touched(index);
-                    }
-                    return;
+                    return self.refuse_earlier(now, on, &segment);
                 }
                 connection.handle_segment(now, slot, &mut segment, &mut self.replies);
                 if segment.header.flags.contains(Flags::SYN) {
-                    self.learn_from_answer(now, SubflowIndex { connection: index, slot }, &segment);
+                    self.learn_from_answer(now, on, &segment);
                 }
                 self.touched(index);
             }

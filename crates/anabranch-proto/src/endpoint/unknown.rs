@@ -7,6 +7,7 @@ use anabranch_wire::{
     Duration, Flags, Instant, Payload, PooledSegment, Segment, SeqNumber, TcpHeader, TcpOptions,
 };
 
+use super::demultiplexer::SubflowIndex;
 use super::{Endpoint, Identity, fast_open};
 use crate::config::ConnectionConfig;
 use crate::connection::{Answered, JoinAnswer, Reception, Role, because};
@@ -147,6 +148,19 @@ impl Endpoint {
                 }
             }
         }
+    }
+
+    /// Reset an earlier connection of the peer between the ports of a subflow that is opening.
+    pub(super) fn refuse_earlier(&mut self, now: Instant, on: SubflowIndex, segment: &Segment) {
+        // The segment may acknowledge a SYN/ACK that was sent without keeping state.
+        if now < self.cookies_until && self.listeners.contains_key(&segment.destination.port) {
+            return;
+        }
+        if let Some(connection) = &mut self.slots[on.connection as usize].connection {
+            connection.repeat_syn_soon(now, on.slot);
+        }
+        self.refuse(segment, None);
+        self.touched(on.connection);
     }
 
     /// RFC 9293 §3.10.7.1: answer a segment that belongs to no connection with RST.

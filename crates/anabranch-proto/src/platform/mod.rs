@@ -384,7 +384,7 @@ pub enum AnnounceRule {
     /// All addresses at once. Without an echo, the host repeats each after a second, and the pause doubles
     /// each time (this project).
     Together,
-    /// An address at a time: the next one follows the echo of this one, or its last announcement. Without
+    /// One address at a time: the next one follows the echo of this one, or its last announcement. Without
     /// an echo, the host repeats it after the longest retransmission timeout of a subflow, and the pause
     /// doubles each time.
     OneAtATime {

@@ -28,7 +28,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 const FRAME: usize = 4096;
 const DATA: u8 = 0;
 const REPORT: u8 = 1;
-/// Bytes that wait in the send buffer, beside two congestion windows.
+/// Bytes that wait in the send buffer, in addition to two congestion windows.
 const AHEAD: u64 = 64 << 10;
 /// Bytes of headers in a packet besides the IP header: TCP with timestamps, and a mapping with
 /// DATA_ACK (RFC 8684 §3.3).

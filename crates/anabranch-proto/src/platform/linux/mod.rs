@@ -99,7 +99,7 @@ pub struct LinuxConfig {
         schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
     )]
     pub close_timeout: Duration,
-    /// Longest time before Linux announces an address again that the peer has not echoed:
+    /// Longest time before Linux repeats the announcement of an address that the peer has not echoed:
     /// net.mptcp.add_addr_timeout, in whole seconds. Linux waits for the longest retransmission timeout
     /// of a subflow if that is shorter, doubles the time twice, and then announces the next address.
     /// With 0, it neither repeats an announcement nor announces a further address without an echo.
