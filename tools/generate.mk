@@ -36,6 +36,11 @@ scenario-classes: $(TEST_VENV)/.installed ## generate the Python classes of scen
 claims: $(TEST_VENV)/.installed ## write the tables of claims and parameters into the gallery's pages
 	$(TEST_BIN)/python tools/generate/gallery_claims.py
 
+# The verdicts of entries that are in the folder FROM replace the kept ones.
+.PHONY: verdicts
+verdicts: $(TEST_VENV)/.installed ## write the gallery's verdicts into the docs, or FROM=site/ takes those of new runs
+	$(TEST_BIN)/python tools/generate/gallery_verdicts.py $(if $(FROM),--from $(FROM))
+
 .PHONY: results
 results: ## write the pages of docs/results from their data
 	$(PYTHON) tools/generate/results.py

@@ -1,8 +1,10 @@
+import json
 import re
 import subprocess
 import sys
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,30 +150,30 @@ def test_examples_are_valid(file: Path) -> None:
         _core.Scenario.parse(file.read_text(encoding="utf-8"), str(file))
 
 
-def rows_of(page: str) -> list[list[str]]:
-    """The rows of all tables of a page of the documentation, without their headings."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    tables = re.findall(r"^\|[-:|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
-    return [
-        [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
-        for table in tables
-        for row in table.splitlines()
-    ]
+def kept_verdicts() -> dict[str, Any]:
+    """The verdicts of the gallery's runs, by entry."""
+    file = ROOT / "docs/gallery/verdicts.json"
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
-def test_the_sentences_of_the_sources_have_the_verdicts_of_the_gallery() -> None:
-    tables = (row for row in rows_of("gallery.md") if len(row) == 4)
-    verdicts = {row[0]: row[3].partition(";")[0] for row in tables}
-    for _, claims, words in rows_of("seeds.md"):
-        if claims == "–":
-            assert words
-            continue
-        expected = ", ".join(verdicts[claim] for claim in claims.split(", "))
-        assert words.partition(";")[0] == expected, claims
+def test_the_pages_of_the_gallery_have_the_kept_verdicts() -> None:
+    script = ROOT / "tools/generate/gallery_verdicts.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True)
 
 
-def test_the_gallery_page_lists_every_claim_in_virtual_time() -> None:
-    listed = [row[0] for row in rows_of("gallery.md") if len(row) == 4]
-    entries = [catalogue.entry(name) for name in catalogue.names()]
-    claims = [claim.id for entry in entries if not entry.is_live for claim in entry.claims]
-    assert listed == claims
+def test_verdicts_are_kept_of_every_claim_in_virtual_time() -> None:
+    entries = [entry for name in catalogue.names() if not (entry := catalogue.entry(name)).is_live]
+    claims = {entry.id: [claim.id for claim in entry.claims] for entry in entries}
+    kept = {
+        name: [claim["id"] for claim in each["record"]["claims"]]
+        for name, each in kept_verdicts().items()
+    }
+    assert kept == claims
+
+
+def test_full_runs_take_as_long_as_the_catalogue_says() -> None:
+    for name, each in kept_verdicts().items():
+        if "superseded" not in each:
+            on_two_cores = each["record"]["cpu_s"] / 2
+            assert catalogue.SECONDS[name][1] == pytest.approx(on_two_cores, rel=0.1), name

@@ -218,18 +218,3 @@ def test_runs_of_other_results_do_not_count(folder: Path, results: Results) -> N
     others = dataclasses.replace(results, provenance={**results.provenance, "runs": runs})
     own = [judge(claim, others) for claim in _entry().claims]
     assert comparison.table(comparison.judged(_entry(), own, others, folder)) is None
-
-
-def test_the_gallerys_page_begins_with_the_numbers_of_the_study() -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    study = json.loads((docs / "results/systems.json").read_text(encoding="utf-8"))
-    results = {each["id"]: each["rows"] for each in study["results"]}
-    *entries, (_, claims, source, engine, linux, lacking) = results["counts"]
-    page = (docs / "gallery.md").read_text(encoding="utf-8")
-    assert f"Of {claims} claims of {len(entries)} sources" in page
-    assert f"over the links that the source used | {source} |" in page
-    assert f"this engine, over clean links | {engine} |" in page
-    assert f"which lacks the mechanism of {lacking} claims | {linux} |" in page
-    artefact = [row for row in results["claims"] if row[-1].endswith("artefact of the emulation")]
-    assert len(artefact) == 5
-    assert "Five results hold only because" in page

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.gallery import comparison, reproduce
+from anabranch.gallery import reproduce, verdicts
 from anabranch.gallery.entry import Entry
 from anabranch.reports import finding, pictures, report
 from anabranch.reports.page import template
@@ -26,6 +26,7 @@ class Exhibit:
     entry: Entry
     judgements: Sequence[Judgement]
     provenance: Mapping[str, Any]
+    record: verdicts.Record
 
     @property
     def finding(self) -> list[str]:
@@ -54,7 +55,8 @@ def exhibit(entry: Entry, results: Results, folder: Path) -> Exhibit:
     judgements = reproduce.save_entry(entry, results, folder, in_gallery=True)
     picture = pictures.rendered(pictures.thumbnail(entry.panels[0], results), "svg")
     write_whole(folder, {"thumbnail.svg": picture})
-    return Exhibit(entry, judgements, results.provenance)
+    record = verdicts.record(entry, judgements, results, folder)
+    return Exhibit(entry, judgements, results.provenance, record)
 
 
 def save(exhibits: Sequence[Exhibit], folder: Path) -> None:
@@ -69,7 +71,8 @@ def save(exhibits: Sequence[Exhibit], folder: Path) -> None:
         counts=report.counts([each for one in exhibits for each in one.judgements]),
         **{name: about[name] for name in ("command", "version", "commit")},
     )
-    write_whole(folder, {INDEX: page.encode(), VERDICTS: markdown(exhibits).encode()})
+    tables = verdicts.markdown([each.record for each in exhibits])
+    write_whole(folder, {INDEX: page.encode(), VERDICTS: tables.encode()})
 
 
 def _by_paper(exhibits: Sequence[Exhibit]) -> list[tuple[str, list[Exhibit]]]:
@@ -77,59 +80,3 @@ def _by_paper(exhibits: Sequence[Exhibit]) -> list[tuple[str, list[Exhibit]]]:
     for each in exhibits:
         papers.setdefault(each.entry.references[0], []).append(each)
     return list(papers.items())
-
-
-def markdown(exhibits: Sequence[Exhibit]) -> str:
-    """The verdicts and the cost of the runs, as tables in Markdown."""
-    lines = _on_systems(exhibits)
-    lines += [
-        "| entry | claims | seeds | runs | wall s | CPU s | version |",
-        "|---|---|--:|--:|--:|--:|---|",
-    ]
-    for each in exhibits:
-        about = each.provenance
-        verdicts = ", ".join(
-            f"{n} {verdict.words}" for verdict, n in report.counts(each.judgements)
-        )
-        numbers = (
-            len(about["seeds"]),
-            len(about["runs"]),
-            f"{about['wall_all_s']:,.0f}",
-            f"{about['cpu_s']:,.0f}",
-        )
-        version = f"{about['version']}, {about['commit'] or 'unknown commit'}"
-        cells = (f"[{each.entry.id}](#{each.entry.id})", verdicts, *numbers, version)
-        lines.append(_row(cells))
-    for each in exhibits:
-        lines += ["", f"## {each.entry.id}", "", f"{each.entry.question} `{each.command}`", ""]
-        lines += ["| claim | statement | measured | verdict |", "|---|---|---|---|"]
-        lines += [
-            _row((one.claim.id, one.claim.statement, one.measured, _verdict(one)))
-            for one in each.judgements
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _on_systems(exhibits: Sequence[Exhibit]) -> list[str]:
-    """A table of the reproduced claims on three systems; empty without runs on other systems."""
-    found = {each.entry.id: comparison.counts(each.judgements) for each in exhibits}
-    compared = {name: numbers for name, numbers in found.items() if numbers[0]}
-    if not compared:
-        return []
-    total = map(sum, zip(*compared.values(), strict=True))
-    lines = [
-        _row(("entry", *comparison.COUNTED)),
-        _row(("---", *["--:"] * len(comparison.COUNTED))),
-    ]
-    lines += [_row((f"[{name}](#{name})", *numbers)) for name, numbers in compared.items()]
-    return [*lines, _row(("all", *total)), ""]
-
-
-def _verdict(judgement: Judgement) -> str:
-    """The conclusion over all systems or the verdict, and the changes that overturn it."""
-    robust = "" if not judgement.overturned_by else f"; not robust: {judgement.sensitivity}"
-    return (judgement.conclusion or judgement.verdict.words) + robust
-
-
-def _row(cells: Sequence[Any]) -> str:
-    return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
