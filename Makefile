@@ -154,18 +154,19 @@ done
 endef
 
 # Downloads, tests in real time and single-threaded builds leave a processor idle, so two lists of
-# targets run side by side. The playground comes first, because installations and wheels contain it.
+# targets run side by side. The playground comes first, because installations and wheels contain it. The
+# slow tests draw the results of gallery-smoke.
 .PHONY: ci-builds ci-runs
 ci: $(BIN)/python ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
 	$(call timed,test test-playground)
 	$(MAKE) --jobs=2 ci-builds ci-runs
-	$(call timed,digests-smoke bench-smoke docs)
+	$(call timed,digests-smoke bench-smoke test-slow)
 
 ci-builds:
-	$(call timed,demo wheels-smoke audit check-targets)
+	$(call timed,demo docs wheels-smoke audit check-targets)
 
 ci-runs:
-	$(call timed,test-platforms test-slow interop)
+	$(call timed,test-platforms interop)
 
 .PHONY: digests-smoke
 digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-smoke

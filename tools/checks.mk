@@ -7,16 +7,11 @@ test-platforms: ## test engine and simulator with the platforms other than the d
 		ANABRANCH_TEST_HOST=$$host $(TEST_RUST) --test suite; \
 	done
 
-# Many of them leave one of two processors idle.
-.PHONY: test-slow-rust test-slow-python
-test-slow: $(TEST_VENV)/.installed ## run the slow tests of Rust and Python
-	$(MAKE) --jobs=2 test-slow-rust test-slow-python
-
-test-slow-rust:
+# The commands of the documentation run with users' build, which takes half of the time.
+.PHONY: test-slow
+test-slow: $(TEST_VENV)/.installed $(VENV)/.installed ## run the slow tests of Rust and Python
 	$(TEST_RUST) --test suite --test allocation -- --ignored
-
-test-slow-python:
-	$(TEST_BIN)/pytest -m slow
+	ANABRANCH_BIN=$(CURDIR)/$(BIN) $(TEST_BIN)/pytest -m slow --numprocesses auto
 
 # The compiler checks code that this machine cannot run, with the oldest version of Rust that
 # Cargo.toml promises to users of the crates. Live runs need Linux: on other systems their crate is

@@ -1,5 +1,6 @@
 """Charts: a panel's description for the browser contains everything that the panel draws."""
 
+import contextlib
 import json
 import math
 import shutil
@@ -404,16 +405,17 @@ def test_all_of_an_entry_is_translated(name: str, tmp_path: Path) -> None:
 
 
 def made(entry: Entry) -> Results | None:
-    """Results of an earlier `make gallery`, which are faster to draw than to run.
+    """Results of an earlier `make gallery` or `make gallery-smoke`: drawing is faster than running.
 
-    `None` if the entry has got other cells since.
+    `None` if there are none, or if the entry has got other cells since.
     """
-    try:
-        results = load(Path(__file__).parents[2] / "results" / entry.id)
-    except InputError:
-        return None
     cells = {cell.key for cell in entry.cells(entry.quick)}
-    return results if set(results.runs["cell"].unique()) == cells else None
+    for folder in ("results", "results/one-seed"):
+        with contextlib.suppress(InputError):
+            results = load(Path(__file__).parents[2] / folder / entry.id)
+            if set(results.runs["cell"].unique()) == cells:
+                return results
+    return None
 
 
 def run_in_virtual_time(entry: Entry, folder: Path) -> Results:

@@ -161,7 +161,8 @@ def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
 
 
 def run(command: str, folder: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    programs = os.environ.get("ANABRANCH_BIN", Path(sys.executable).parent)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=os.environ | {"PATH": path},
         capture_output=True, text=True, check=False,

@@ -129,6 +129,9 @@ def test_disciplines_and_burst_losses_have_their_parameters() -> None:
     fq_codel = script(PATHS.replace('"9packets"', '"9packets"\nqueue = { kind = "fq_codel" }'))
     parameters = "flows 1024 target 5ms interval 100ms quantum 1500"
     assert f"1500000bit 3000 fq_codel limit 8 {parameters}\n" in fq_codel
+    cake = script(PATHS.replace('"9packets"', '"9packets"\nqueue = { kind = "cake" }'))
+    parameters = "unlimited besteffort triple-isolate rtt 100ms memlimit 18432"
+    assert f"1500000bit 3000 cake {parameters}\n" in cake
     pie = script(PATHS.replace('"9packets"', '"9packets"\nqueue = { kind = "pie" }'))
     assert "1500000bit 3000 pie limit 8 target 15ms tupdate 15ms\n" in pie
     assert "max_burst" not in pie

@@ -15,8 +15,8 @@ _FEW = {
     "explain-folders": 10,
     "twin-captures": 5,
 }
-_MANY = dict.fromkeys(mutants.KINDS, 500) | {"analyze-captures": 60}
-"""Drawing the figures of a capture takes seconds."""
+_MANY = dict.fromkeys(mutants.KINDS, 100) | {"analyze-captures": 15}
+"""Drawing the figures of a capture takes seconds. mutants.py makes more by hand."""
 
 
 @pytest.mark.parametrize(

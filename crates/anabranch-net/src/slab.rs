@@ -45,6 +45,13 @@ impl Slab {
         self.get(slot).map_or(0, |packet| flow_hash(packet, seed))
     }
 
+    /// Hashes of the source and the destination of the packet in `slot`. The seed selects the hash
+    /// function.
+    pub(crate) fn host_hashes(&self, slot: u32, seed: u64) -> [u64; 2] {
+        let hash = |address| hash(seed, &words(address));
+        self.get(slot).map_or([0; 2], |packet| [packet.source(), packet.destination()].map(hash))
+    }
+
     /// Mark the packet in `slot` instead of dropping it. Returns false if its sender does not
     /// support ECN.
     pub(crate) fn mark(&mut self, slot: u32) -> bool {
@@ -66,6 +73,10 @@ fn flow_hash(packet: &Packet, seed: u64) -> u64 {
     let ports = u64::from(ports[0]) << 16 | u64::from(ports[1]);
     let [source, destination] = [packet.source(), packet.destination()].map(words);
     let words = [source[0], source[1], destination[0], destination[1], protocol << 32 | ports];
+    hash(seed, &words)
+}
+
+fn hash(seed: u64, words: &[u64]) -> u64 {
     words.iter().fold(seed, |hash, &word| Draws::new(hash).bits(word))
 }
 

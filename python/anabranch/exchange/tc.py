@@ -15,6 +15,8 @@ from anabranch.scenarios.quantities import byte_count
 
 _MANY_BITS = 100_000_000_000
 """A rate in bit/s that delays no packet."""
+_FULL_PACKET_MEMORY = 2304
+"""Bytes of kernel memory (truesize) that a full packet takes up."""
 
 
 def script(network: Network, differences: list[str]) -> str:
@@ -83,6 +85,11 @@ def queue(link: Link, network: Network) -> str:
         return f"codel limit {packets} target {target} interval {interval}{ecn}"
     if kind == "fq_codel":
         return f"fq_codel limit {packets} {_fq_codel(link)}{ecn}"
+    if kind == "cake":
+        rtt, isolation = (link.discipline[key] for key in ("rtt", "isolation"))
+        # The token bucket is the shaper. CAKE counts the memory of packets, and always uses ECN.
+        keywords = f"unlimited besteffort {isolation.replace('_', '-')} rtt {rtt}"
+        return f"cake {keywords} memlimit {packets * _FULL_PACKET_MEMORY}"
     if kind == "pie":
         target, interval = (link.discipline[key] for key in ("target", "update_interval"))
         return f"pie limit {packets} target {target} tupdate {interval}{ecn}"
@@ -161,6 +168,7 @@ _PROBES = {
     "netem": "netem delay 1ms",
     "codel": "codel",
     "fq_codel": "fq_codel",
+    "cake": "cake",
     "pie": "pie",
     "red": "red limit 60000 min 15000 max 45000 avpkt 1500 burst 20 bandwidth 1mbit",
 }

@@ -608,11 +608,13 @@ class Queue:
         `1024`.
     interval: `codel`, `fq_codel` only: time for which the sojourn time may exceed the target
         before packets are dropped: a worst-case round-trip time; by default `"100ms"`.
+    isolation: `cake` only: hosts between which the queue is fair; by default `"triple_isolate"`.
     kind: `drop_tail`: Drops packets only for lack of room. `codel`: Controlled delay: drops
         packets while the sojourn time stays too long. `red`: Random early detection: drops
         packets at random as the average queue grows. `fq_codel`: Flow queueing with CoDel: a
         queue for each flow, and controlled delay in each. `pie`: Proportional integral
-        controller enhanced: drops packets at random to keep a target delay.
+        controller enhanced: drops packets at random to keep a target delay. `cake`: CAKE: a
+        queue for each flow, fair between hosts first, with controlled delay in each.
     max_burst: `pie` only: duration of a burst from which no packet is dropped; by default
         `"150ms"`.
     max_packets: `red` only: average queue length, in packets, from which every packet is
@@ -622,6 +624,8 @@ class Queue:
         by default `5`.
     quantum: `fq_codel` only: bytes that a flow may send before the next flow's turn. A full-size
         packet is like Linux's 1514 bytes, which count the Ethernet header. By default `"1500B"`.
+    rtt: `cake` only: a worst-case round-trip time. The acceptable sojourn time is a twentieth of
+        it, or the time of a few packets on slow links. By default `"100ms"`.
     target: `codel`, `fq_codel` only: acceptable sojourn time; by default `"5ms"`. `pie` only:
         queueing delay at which the drop probability stays constant; by default `"15ms"`.
     update_interval: `pie` only: time between two updates of the drop probability; by default
@@ -632,12 +636,14 @@ class Queue:
     ecn_threshold: str | None = None
     flows: int | None = None
     interval: str | None = None
-    kind: Literal["drop_tail", "codel", "red", "fq_codel", "pie"] | None = None
+    isolation: Literal["triple_isolate", "dual_srchost", "dual_dsthost", "flows"] | None = None
+    kind: Literal["drop_tail", "codel", "red", "fq_codel", "pie", "cake"] | None = None
     max_burst: str | None = None
     max_packets: int | None = None
     max_probability: str | None = None
     min_packets: int | None = None
     quantum: str | None = None
+    rtt: str | None = None
     target: str | None = None
     update_interval: str | None = None
     weight: str | None = None

@@ -115,6 +115,10 @@ impl PacketStore for LinkPackets<'_> {
         self.packets.flow_hash(packet.slot, seed)
     }
 
+    fn host_hashes(&self, packet: Packet, seed: u64) -> [u64; 2] {
+        self.packets.host_hashes(packet.slot, seed)
+    }
+
     #[inline]
     fn mark(&mut self, packet: Packet) -> bool {
         let marked = self.packets.mark(packet.slot);

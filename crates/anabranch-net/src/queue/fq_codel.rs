@@ -12,7 +12,7 @@ use anabranch_config::written::WithUnit;
 use anabranch_wire::{Duration, Instant};
 
 use super::codel::{ControlLaw, Head};
-use super::{CheckQueue, CoDelConfig, Invalid, Packet, PacketStore, Room};
+use super::{CheckQueue, CoDelConfig, FlowQueues, Invalid, Packet, PacketStore, Room};
 use crate::rng::stream_seed;
 use crate::units::{ByteCount, FULL_SIZE_PACKET, QueueLimit, Rate};
 
@@ -70,9 +70,9 @@ pub(crate) struct FqCoDel {
 
 /// Packets in all queues together.
 #[derive(Clone, Copy, Debug, Default)]
-struct Backlog {
-    packets: usize,
-    bytes: u64,
+pub(super) struct Backlog {
+    pub(super) packets: usize,
+    pub(super) bytes: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -86,7 +86,7 @@ struct FlowQueue {
 
 /// The packets of a flow, with their arrival times.
 #[derive(Clone, Debug, Default)]
-struct Fifo {
+pub(super) struct Fifo {
     waiting: VecDeque<(Packet, Instant)>,
     bytes: u64,
 }
@@ -114,14 +114,6 @@ impl FqCoDel {
 
     pub(crate) fn set_rate(&mut self, rate: Rate) {
         self.room.set_rate(rate);
-    }
-
-    pub(crate) fn packets(&self) -> usize {
-        self.backlog.packets
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.backlog.bytes
     }
 
     /// RFC 8290 §4.1: enqueue `packet`. If there is no room, drop packets of the longest queue.
@@ -154,12 +146,6 @@ impl FqCoDel {
     pub(crate) fn clear(&mut self, lose: impl FnMut(Packet)) {
         core::iter::from_fn(|| self.pop()).for_each(lose);
         self.flows.iter_mut().for_each(|flow| flow.control.leave());
-    }
-
-    /// The packets in the order in which they leave, if CoDel drops none.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = Packet> + use<> {
-        let mut copy = self.clone();
-        core::iter::from_fn(move || copy.pop())
     }
 
     /// The next packet of the round, without CoDel.
@@ -220,6 +206,21 @@ impl FqCoDel {
     }
 }
 
+impl FlowQueues for FqCoDel {
+    fn packets(&self) -> usize {
+        self.backlog.packets
+    }
+
+    fn bytes(&self) -> u64 {
+        self.backlog.bytes
+    }
+
+    fn waiting(&self) -> Vec<Packet> {
+        let mut copy = self.clone();
+        core::iter::from_fn(move || copy.pop()).collect()
+    }
+}
+
 impl FlowQueue {
     fn dequeue(
         &mut self,
@@ -237,14 +238,22 @@ impl FlowQueue {
 }
 
 impl Fifo {
-    fn push(&mut self, packet: Packet, now: Instant, backlog: &mut Backlog) {
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn push(&mut self, packet: Packet, now: Instant, backlog: &mut Backlog) {
         self.waiting.push_back((packet, now));
         self.bytes += u64::from(packet.bytes);
         backlog.packets += 1;
         backlog.bytes += u64::from(packet.bytes);
     }
 
-    fn pop(&mut self, backlog: &mut Backlog) -> Option<(Packet, Instant)> {
+    pub(super) fn pop(&mut self, backlog: &mut Backlog) -> Option<(Packet, Instant)> {
         let (packet, arrival) = self.waiting.pop_front()?;
         self.bytes -= u64::from(packet.bytes);
         backlog.packets -= 1;
@@ -293,6 +302,10 @@ mod tests {
     impl PacketStore for Slots {
         fn flow_hash(&self, packet: Packet, _: u64) -> u64 {
             packet.slot.into()
+        }
+
+        fn host_hashes(&self, packet: Packet, _: u64) -> [u64; 2] {
+            [packet.slot.into(); 2]
         }
 
         fn mark(&mut self, _: Packet) -> bool {
@@ -415,7 +428,7 @@ mod tests {
             queue.enqueue(ms(0), packet(number, flow, 100 + 400 * flow), &mut slots);
         }
         queue.dequeue(ms(0), |_| false);
-        let waiting: Vec<_> = queue.waiting().collect();
+        let waiting = queue.waiting();
         let left: Vec<_> = core::iter::from_fn(|| queue.dequeue(ms(0), |_| false)).collect();
         assert_eq!((waiting.len(), waiting), (59, left));
     }

@@ -5,6 +5,8 @@
 //! becomes free. A discipline that measures sojourn times and drops at dequeue therefore sees the
 //! true values.
 
+mod cake;
+mod cobalt;
 mod codel;
 mod drop_tail;
 mod fq_codel;
@@ -13,6 +15,7 @@ mod red;
 mod room;
 mod timestamped;
 
+pub use cake::{CakeConfig, Isolation};
 pub use codel::CoDelConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;
@@ -26,6 +29,7 @@ use anabranch_config::parts;
 use anabranch_wire::Instant;
 
 use crate::units::{QueueLimit, Rate};
+use cake::Cake;
 use codel::CoDel;
 use fq_codel::FqCoDel;
 use pie::Pie;
@@ -41,6 +45,7 @@ parts! {
         Red(RedConfig),
         FqCoDel(FqCoDelConfig),
         Pie(PieConfig),
+        Cake(CakeConfig),
     }
 }
 
@@ -86,6 +91,9 @@ pub(crate) trait PacketStore {
     /// Hash of the packet's flow. The seed selects the hash function.
     fn flow_hash(&self, packet: Packet, seed: u64) -> u64;
 
+    /// Hashes of the packet's source and destination addresses.
+    fn host_hashes(&self, packet: Packet, seed: u64) -> [u64; 2];
+
     /// Mark a packet; `false` if its sender does not support ECN.
     fn mark(&mut self, packet: Packet) -> bool;
 
@@ -111,6 +119,19 @@ pub(crate) enum Queue {
     Red(Red),
     FqCoDel(FqCoDel),
     Pie(Pie),
+    Cake(Cake),
+}
+
+/// The queues of flows, together.
+pub(crate) trait FlowQueues {
+    /// Number of waiting packets.
+    fn packets(&self) -> usize;
+
+    /// Bytes of waiting packets.
+    fn bytes(&self) -> u64;
+
+    /// The packets in the order in which they leave, if queue management drops none.
+    fn waiting(&self) -> Vec<Packet>;
 }
 
 impl Queue {
@@ -129,6 +150,7 @@ impl Queue {
                 Queue::FqCoDel(FqCoDel::new(config, limit, rate, link_seed))
             }
             Discipline::Pie(config) => Queue::Pie(Pie::new(config, tail, link_seed)),
+            Discipline::Cake(config) => Queue::Cake(Cake::new(config, limit, rate, link_seed)),
         }
     }
 
@@ -149,6 +171,10 @@ impl Queue {
                 true
             }
             Queue::Pie(pie) => pie.enqueue(now, packet, |packet| store.mark(packet)),
+            Queue::Cake(cake) => {
+                cake.enqueue(now, packet, store);
+                true
+            }
         }
     }
 
@@ -161,6 +187,7 @@ impl Queue {
             Queue::Red(red) => red.dequeue(now),
             Queue::FqCoDel(fq_codel) => fq_codel.dequeue(now, |packet| store.mark_or_drop(packet)),
             Queue::Pie(pie) => pie.dequeue(now),
+            Queue::Cake(cake) => cake.dequeue(now, store),
         }
     }
 
@@ -172,6 +199,7 @@ impl Queue {
             Queue::Red(red) => core::iter::from_fn(|| red.dequeue(now)).for_each(lose),
             Queue::FqCoDel(fq_codel) => fq_codel.clear(lose),
             Queue::Pie(pie) => core::iter::from_fn(|| pie.dequeue(now)).for_each(lose),
+            Queue::Cake(cake) => cake.clear(lose),
         }
     }
 
@@ -183,35 +211,37 @@ impl Queue {
             Queue::Red(red) => red.set_rate(rate),
             Queue::FqCoDel(fq_codel) => fq_codel.set_rate(rate),
             Queue::Pie(pie) => pie.set_rate(rate),
+            Queue::Cake(cake) => cake.set_rate(rate),
         }
     }
 
     /// Number of waiting packets.
     pub(crate) fn packets(&self) -> usize {
-        self.single().map_or_else(|fq_codel| fq_codel.packets(), DropTail::packets)
+        self.single().map_or_else(|flows| flows.packets(), DropTail::packets)
     }
 
     /// Bytes of waiting packets.
     pub(crate) fn bytes(&self) -> u64 {
-        self.single().map_or_else(|fq_codel| fq_codel.bytes(), DropTail::bytes)
+        self.single().map_or_else(|flows| flows.bytes(), DropTail::bytes)
     }
 
     /// The packets in the queue, in the order in which they leave.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Packet> + '_ {
         let single = self.single();
-        let of_flows = single.err().into_iter().flat_map(FqCoDel::waiting);
+        let of_flows = single.err().into_iter().flat_map(FlowQueues::waiting);
         of_flows.chain(single.into_iter().flat_map(DropTail::waiting))
     }
 
     /// The queue that all flows share, or the queues of the flows.
     #[inline]
-    fn single(&self) -> Result<&DropTail, &FqCoDel> {
+    fn single(&self) -> Result<&DropTail, &dyn FlowQueues> {
         match self {
             Queue::DropTail(tail) => Ok(tail),
             Queue::CoDel(codel) => Ok(codel.tail()),
             Queue::Red(red) => Ok(red.tail()),
             Queue::FqCoDel(fq_codel) => Err(fq_codel),
             Queue::Pie(pie) => Ok(pie.tail()),
+            Queue::Cake(cake) => Err(cake),
         }
     }
 }

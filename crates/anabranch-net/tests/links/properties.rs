@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::support::{Driver, FLOWS};
-use anabranch_net::queue::{FqCoDelConfig, PieConfig};
+use anabranch_net::queue::{CakeConfig, FqCoDelConfig, PieConfig};
 use anabranch_net::shaper::{DummynetConfig, MininetConfig, NetemConfig, ShaperConfig, TbfConfig};
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{
@@ -95,6 +95,7 @@ fn disciplines() -> impl Strategy<Value = Discipline> {
         Discipline::Red(red),
         Discipline::FqCoDel(fq_codel),
         Discipline::Pie(pie),
+        Discipline::Cake(CakeConfig { rtt: interval, ..CakeConfig::default() }),
     ])
 }
 

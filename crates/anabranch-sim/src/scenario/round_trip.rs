@@ -10,7 +10,7 @@ use anabranch_net::middlebox::{
     ProactiveAckConfig, RewritePayloadConfig, SegmentClass, ShrinkWindowConfig,
     SplitSegmentsConfig, StripOptionsConfig,
 };
-use anabranch_net::queue::{FqCoDelConfig, PieConfig};
+use anabranch_net::queue::{CakeConfig, FqCoDelConfig, Isolation, PieConfig};
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{CoDelConfig, Discipline, Moment, RedConfig, ShaperConfig, Trace};
 use proptest::option;
@@ -153,11 +153,12 @@ fn middlebox(name: &str, count: u32, time: Duration, flag: bool) -> MiddleboxCon
 }
 
 fn queue(number: usize) -> Queue {
-    Queue(match number % 5 {
+    Queue(match number % 6 {
         0 => Discipline::default(),
         1 => CoDelConfig { target: Duration::from_millis(9), ..CoDelConfig::default() }.into(),
         2 => RedConfig { max_packets: 99, ..RedConfig::default() }.into(),
         3 => FqCoDelConfig { flows: 9, ..FqCoDelConfig::default() }.into(),
+        4 => CakeConfig { isolation: Isolation::DualSrchost, ..CakeConfig::default() }.into(),
         _ => PieConfig { max_burst: Duration::from_millis(9), ..PieConfig::default() }.into(),
     })
 }

@@ -29,10 +29,12 @@ fn requests_wait_behind_a_bulk_flow_unless_flows_have_their_own_queues() {
     // Without queues, a round takes 40 ms, and 1 ms for the transmission of request and response.
     let (drop_tail, _) = delay("drop_tail");
     let (fq_codel, _) = delay("fq_codel");
+    let (cake, _) = delay("cake");
     let (pie, outcome) = delay("pie");
     assert!(drop_tail > 100.0, "{drop_tail}");
     // A response waits for the packet in transmission, 1.2 ms.
     assert!((41.0..43.0).contains(&fq_codel), "{fq_codel}");
+    assert!((41.0..43.0).contains(&cake), "{cake}");
     // It waits for 15 ms, and is sometimes dropped.
     assert!((48.0..75.0).contains(&pie), "{pie}");
     assert!(column(&outcome, "links", "dropped_by_queue")[0] > 20);
@@ -40,9 +42,49 @@ fn requests_wait_behind_a_bulk_flow_unless_flows_have_their_own_queues() {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    for queue in ["fq_codel", "pie"] {
+    for queue in ["fq_codel", "pie", "cake"] {
         let scenario = next_to_bulk(queue);
         assert_eq!(run(&scenario, 1), run(&scenario, 1), "{queue}");
     }
     assert_ne!(run(&next_to_bulk("pie"), 1).digest, run(&next_to_bulk("pie"), 2).digest);
+}
+
+/// Share of a host with two subflows over one access link, next to a host with a TCP connection over
+/// another one. Both use the same link of 10 Mbit/s then.
+fn share_of_two_subflows(queue: &str) -> f64 {
+    let access = |name: &str| {
+        format!(
+            "[[path]]\nname = \"{name}\"\nvia = \"core\"\nrate = \"1Gbit/s\"\ndelay = \"1ms\"\n\
+             limit = \"infinite\"\n"
+        )
+    };
+    let toml = format!(
+        "name = \"hosts\"\nduration = \"30s\"\nwarm_up = \"5s\"\n\
+         [[path]]\nname = \"core\"\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nlimit = \"200packets\"\n\
+         queue = {{ {queue} }}\n{}{}\
+         [[connection]]\npaths = [\"a\"]\ncongestion_control = \"new_reno\"\n\
+         path_manager = {{ kind = \"ndiffports\", subflows = 2 }}\nworkload = {{ kind = \"bulk\" }}\n\
+         [[connection]]\npaths = [\"b\"]\nprotocol = \"tcp\"\ncongestion_control = \"new_reno\"\n\
+         workload = {{ kind = \"bulk\" }}\n",
+        access("a"),
+        access("b"),
+    );
+    let outcome = run(&toml, 1);
+    let bytes = column(&outcome, "connections", "bytes_arrived_measured");
+    bytes[0] as f64 / (bytes[0] + bytes[1]) as f64
+}
+
+#[test]
+fn cake_is_fair_between_hosts_and_fq_codel_between_flows() {
+    for (queue, shares) in [
+        ("kind = \"fq_codel\"", 0.63..0.7),
+        ("kind = \"cake\", isolation = \"flows\"", 0.63..0.7),
+        // Losses keep the lone flow from using all of its half.
+        ("kind = \"cake\", isolation = \"dual_dsthost\"", 0.48..0.6),
+        // The only server sends three flows, more than each client receives.
+        ("kind = \"cake\"", 0.63..0.7),
+    ] {
+        let found = share_of_two_subflows(queue);
+        assert!(shares.contains(&found), "{queue}: {found}");
+    }
 }
