@@ -5,8 +5,9 @@
 Client, relay and destination have a network namespace each. Two veth pairs without a limit join
 client and relay. The script measures, in the same session:
 
-* throughput through both proxies, through microsocks with the kernel's Multipath TCP (one proxy),
-  and of the bare copy between TUN devices (`anabranch-bench-tun`), also per CPU second;
+* throughput through both proxies, through others with the kernel's Multipath TCP (both ends of
+  shadowsocks, and microsocks, which is one proxy), and of the bare copy between TUN devices
+  (`anabranch-bench-tun`), also per CPU second;
 * the time to the first byte of small answers, compared with a direct connection;
 * memory of both proxies while connections stay open and carry messages.
 
@@ -40,8 +41,13 @@ PROXY = ROOT / "target/release/anabranch-proxy"
 BENCH_TUN = ROOT / "target/release/anabranch-bench-tun"
 MICROSOCKS = ROOT / "target/tools/microsocks/usr/bin/microsocks"
 MPTCP_WRAPPER = ROOT / "target/tools/microsocks/usr/lib"
+SHADOWSOCKS = ROOT / "target/tools/shadowsocks/bin"
+CIPHERS = {"none": "without encryption", "aes-128-gcm": "with AES-128-GCM"}
+"""Ciphers of shadowsocks. Its users encrypt; client and relay do not."""
 DESTINATION, RELAY = ("203.0.114.2", 80), "203.0.115.1"
-SOCKS, OTHER_SOCKS = ("127.0.0.1", 1080), (RELAY, 1081)
+SOCKS = {"proxy": ("127.0.0.1", 1080), "microsocks": (RELAY, 1081)}
+SOCKS |= {cipher: ("127.0.0.1", 1082 + at) for at, cipher in enumerate(CIPHERS)}
+"""Addresses of the SOCKS proxies. Those of shadowsocks have the names of their ciphers."""
 IPPROTO_MPTCP = 262
 BYTES, ROUNDS, REQUESTS = 1 << 29, 3, 300
 """Bytes of a transfer, transfers of each kind, and requests of the latency test."""
@@ -82,15 +88,15 @@ async def answer(peer: socket.socket) -> None:
 
 
 def connect(through: str) -> socket.socket:
-    """A connection to the destination: "direct", through the proxy, or through "microsocks"."""
+    """A connection to the destination: "direct", or through one of the SOCKS proxies."""
     if through == "direct":
         return socket.create_connection(DESTINATION, timeout=60)
     if through == "microsocks":
         stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
         stream.settimeout(60)
-        stream.connect(OTHER_SOCKS)
+        stream.connect(SOCKS[through])
     else:
-        stream = socket.create_connection(SOCKS, timeout=60)
+        stream = socket.create_connection(SOCKS[through], timeout=60)
     address = socket.inet_aton(DESTINATION[0]) + DESTINATION[1].to_bytes(2, "big")
     # microsocks expects one message at a time.
     for message, length in ((b"\5\1\0", 2), (b"\5\1\0\1" + address, 10)):
@@ -319,6 +325,7 @@ Row = list[str]
 def throughput(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Row]:
     """Rows with Gbit/s and Gbit per CPU second. The kinds take turns."""
     kinds: dict[str, tuple[subprocess.Popen[str], ...]] = {"direct": (), "proxy": proxies}
+    kinds |= start_shadowsocks(world)
     if other := start_microsocks(world):
         kinds["microsocks"] = (other,)
     found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
@@ -335,11 +342,31 @@ def throughput(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list
         "proxy": "client and relay",
         "microsocks": "microsocks with the kernel's Multipath TCP (one proxy)",
     }
+    for cipher, words in CIPHERS.items():
+        names[cipher] = f"shadowsocks-rust {words}, with the kernel's Multipath TCP"
     rows = []
     for kind, values in found.items():
         rate, per_cpu = (statistics.median(each) for each in zip(*values, strict=True))
         rows.append([names[kind], f"{rate:.2f}", f"{per_cpu:.2f}" if kinds[kind] else "–"])
     return rows + bare_copy()
+
+
+def start_shadowsocks(world: World) -> dict[str, tuple[subprocess.Popen[str], ...]]:
+    """Both ends of shadowsocks for each cipher."""
+    if not (SHADOWSOCKS / "ssserver").exists():
+        print(f"shadowsocks skipped: {SHADOWSOCKS}/ssserver is missing; see tools/speed.mk")
+        return {}
+    started: dict[str, tuple[subprocess.Popen[str], ...]] = {}
+    for port, cipher in enumerate(CIPHERS, 8388):
+        both = [f"--encrypt-method={cipher}", "--password=secret", "--tcp-multipath"]
+        both += [f"--server-addr={RELAY}:{port}"]
+        server = world.start(world.relay.command(str(SHADOWSOCKS / "ssserver"), *both))
+        host, own = SOCKS[cipher]
+        both += [f"--local-addr={host}:{own}"]
+        local = world.start(world.client.command(str(SHADOWSOCKS / "sslocal"), *both))
+        started[cipher] = (local, server)
+    time.sleep(0.5)
+    return started
 
 
 def start_microsocks(world: World) -> subprocess.Popen[str] | None:

@@ -25,9 +25,17 @@ $(MICROSOCKS):
 	mkdir -p $@
 	-cd $@ && apt-get download microsocks libmptcpwrap0 && for each in *.deb; do dpkg-deb -x $$each .; done
 
+# The proxy of shadowsocks, whose two ends have the shape of client and relay. Where it cannot be had, the
+# benchmark skips it.
+SHADOWSOCKS := $(TOOLS)/shadowsocks
+$(SHADOWSOCKS):
+	mkdir -p $@
+	-cargo install --quiet --locked --root $@ --no-default-features \
+		--features local,server,multi-threaded,aead-cipher shadowsocks-rust@1.25.0
+
 # Options of the load test: LOAD='--connections 1000 --minutes 5 --json docs/results/proxy.json'.
 LOAD ?=
 
-bench-proxy: $(MICROSOCKS) ## load test of the proxy: 1,000 connections for an hour, throughput and latency, or LOAD='--minutes 5'
+bench-proxy: $(MICROSOCKS) $(SHADOWSOCKS) ## load test of the proxy: 1,000 connections for an hour, throughput and latency, or LOAD='--minutes 5'
 	$(BUILD_RELEASE) --bin anabranch-proxy --bin anabranch-bench-tun
 	python3 bench/proxy.py $(LOAD)

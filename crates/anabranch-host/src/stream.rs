@@ -1,14 +1,16 @@
 //! A connection as a stream of bytes.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::mem;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anabranch_proto::{ConnectionId, ConnectionStats, SubflowStats};
-use anabranch_wire::{Payload, SocketAddress};
+use anabranch_wire::{Payload, Piece, SocketAddress};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -83,6 +85,44 @@ impl Stream {
     pub fn subflows(&self) -> Vec<SubflowStats> {
         let (host, id) = (self.host, self.id);
         self.world.with(host, |world| world.hosts[host].endpoint.subflow_stats(id).collect())
+    }
+
+    /// Receive data without copying it: append what has arrived to `to`, until it is `enough`, and
+    /// return the number of bytes. It is 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// As reading.
+    pub fn poll_recv(
+        &mut self,
+        context: &mut Context<'_>,
+        enough: usize,
+        to: &mut VecDeque<Bytes>,
+    ) -> Poll<io::Result<usize>> {
+        let mut count = append(mem::take(&mut self.unread), to);
+        let (host, id) = (self.host, self.id);
+        // All in one step, so that the peer learns of the free window once.
+        self.world.with(host, |world| {
+            while count < enough {
+                match world.hosts[host].poll_read(id, context) {
+                    Poll::Ready(Ok(Some(payload))) => count += append(payload, to),
+                    // Data that was read comes before an error or the end.
+                    _ if count > 0 => break,
+                    Poll::Ready(Ok(None)) => break,
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            Poll::Ready(Ok(count))
+        })
+    }
+
+    /// Send data without copying it, and return the number of bytes that the send buffer has taken.
+    ///
+    /// # Errors
+    /// As writing.
+    pub fn poll_send(&mut self, context: &mut Context<'_>, data: Bytes) -> Poll<io::Result<usize>> {
+        let (host, id) = (self.host, self.id);
+        self.world.with(host, |world| world.hosts[host].poll_write(id, context, data))
     }
 
     /// Reset the connection: MP_FASTCLOSE, or RST for TCP.
@@ -165,6 +205,18 @@ impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream").field("local", &self.local).field("peer", &self.peer).finish()
     }
+}
+
+/// Append the bytes of a payload, and return their number.
+fn append(payload: Payload, to: &mut VecDeque<Bytes>) -> usize {
+    let count = payload.len();
+    for piece in payload.into_pieces().into_iter().filter(|piece| !piece.is_empty()) {
+        to.push_back(match piece {
+            Piece::Shared(bytes) => bytes,
+            pattern @ Piece::Pattern { .. } => Payload::from(pattern).to_vec().into(),
+        });
+    }
+    count
 }
 
 pub(crate) fn address(of: SocketAddress) -> SocketAddr {

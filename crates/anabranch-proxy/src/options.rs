@@ -173,8 +173,8 @@ pub(crate) struct ClientOptions {
     /// Address and port for programs [default: 127.0.0.1:1080].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Carry all new TCP connections over IPv4 that would leave through a default route, without a
-    /// proxy in the programs.
+    /// Carry all new TCP connections that would leave through a default route, without a proxy in the
+    /// programs.
     #[arg(long)]
     pub(crate) tun: bool,
 }

@@ -119,6 +119,9 @@ fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
     let interfaces = named.iter().map(|uplink| uplink.interface.clone()).collect();
     let plan = ClientSetup::new(&instance.name, interfaces, common.uplink.len(), targets)?;
     let plan = if options.tun { plan.with_tun() } else { plan };
+    if options.tun && relay.is_empty() && !Family::V6.is_supported() {
+        warn!("tun: without a relay, connections over IPv6 keep their way: {NO_IPV6}");
+    }
     let ways = plan.ways(&[])?;
     let network = plan.plan(instance.owner.0, &ways);
     if common.dry_run {
@@ -216,14 +219,13 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// The relay's addresses that this host can use.
+/// The relay's addresses. This host can use one of them at least.
 fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, Failure> {
     let wrong = |problem: &str| Failure::Usage(format!("relay: {problem}"));
-    let mut found = setup::resolve(written).map_err(|problem| wrong(&problem))?;
-    found.retain(|address| Family::of(address.ip()).is_supported());
-    match found.is_empty() {
-        true => Err(wrong(&format!("{written:?} has IPv6 addresses only: {NO_IPV6}"))),
-        false => Ok(found),
+    let found = setup::resolve(written).map_err(|problem| wrong(&problem))?;
+    match found.iter().any(|address| Family::of(address.ip()).is_supported()) {
+        true => Ok(found),
+        false => Err(wrong(&format!("{written:?} has IPv6 addresses only: {NO_IPV6}"))),
     }
 }
 

@@ -1,10 +1,13 @@
 //! The behaviour of streams: data, half-close, back-pressure, errors, time.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::time::Duration;
 
 use anabranch_host::Emulation;
 use anabranch_proto::Endpoint;
+use bytes::{Buf, Bytes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -40,6 +43,39 @@ fn bytes_arrive_in_both_directions_over_both_paths() {
         let seconds = emulation.now().as_secs_f64();
         assert!((0.8..1.6).contains(&seconds), "{seconds}");
         drop(client);
+    });
+}
+
+#[test]
+fn shared_data_arrives_as_copied_data_does() {
+    virtual_time().block_on(async {
+        let emulation = Emulation::new(&scenario(""), 3).expect("it starts");
+        let (mut client, mut server) = connected(&emulation).await;
+        let sent: Vec<u8> = (0..2_000_000_u32).map(|n| (n / 3) as u8).collect();
+        let mut left = Bytes::from(sent.clone());
+        let sending = tokio::spawn(async move {
+            while !left.is_empty() {
+                let taken = poll_fn(|context| client.poll_send(context, left.clone())).await;
+                left.advance(taken.expect("it is open"));
+            }
+            client.shutdown().await.expect("it is open");
+            client
+        });
+        // What was received, but not read, comes first.
+        let mut got = vec![0; 10];
+        server.read_exact(&mut got).await.expect("it is open");
+        let mut arrived = VecDeque::new();
+        loop {
+            let received = poll_fn(|context| server.poll_recv(context, 50_000, &mut arrived)).await;
+            let count = received.expect("it ends well");
+            assert_eq!(count, arrived.iter().map(Bytes::len).sum::<usize>());
+            if count == 0 {
+                break;
+            }
+            got.extend(arrived.drain(..).flatten());
+        }
+        assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+        drop(sending.await.expect("no panic"));
     });
 }
 

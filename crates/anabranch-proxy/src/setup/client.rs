@@ -71,10 +71,16 @@ impl ClientSetup {
         Ok(ClientSetup { device, table, relay, families, interfaces, regular, first, tun: None })
     }
 
-    /// The same plan, with a device that takes the connections of programs.
+    /// The same plan, with a device that takes the connections of programs. A relay reaches
+    /// destinations of both families, and the engine those of its own addresses.
     pub(crate) fn with_tun(self) -> Self {
         let name = self.device.trim_start_matches("ab-");
-        let tun = Tun::new(name, self.first + self.interfaces.len() as u32);
+        let mut families = Family::ALL.to_vec();
+        families.retain(|family| match self.relay.is_empty() {
+            true => self.families.contains(family),
+            false => family.exists(),
+        });
+        let tun = Tun::new(name, families, self.first + self.interfaces.len() as u32);
         ClientSetup { tun: Some(tun), ..self }
     }
 
@@ -137,7 +143,11 @@ impl ClientSetup {
     /// All commands, for a device that the user `owner` may open.
     pub(crate) fn plan(&self, owner: u32, ways: &[Ways]) -> Setup {
         let mut setup = Setup { up: device(&self.device, owner, &self.families), down: Vec::new() };
-        let tun = self.tun.as_ref().map(|tun| tun.plan(owner)).unwrap_or_default();
+        let of_programs = |tun: &Tun| {
+            let rules = tun.rules(&self.device, &self.interfaces, &self.relay);
+            tun.plan(owner, rules)
+        };
+        let tun = self.tun.as_ref().map(of_programs).unwrap_or_default();
         // Programs keep their way until everything else is there.
         setup.down.extend(tun.down);
         for family in &self.families {
@@ -204,10 +214,6 @@ impl ClientSetup {
         let mut translate = String::new();
         let mut pass = String::new();
         let relay = family.find(&self.relay);
-        let mark = match &self.tun {
-            Some(tun) if family == Family::V4 => tun.chains(&self.device, &self.interfaces, relay),
-            _ => String::new(),
-        };
         let relay = relay.map_or_else(String::new, |relay| format!("{nft} daddr {relay} "));
         for (index, interface) in self.interfaces.iter().enumerate() {
             let address = address(index, family);
@@ -229,7 +235,6 @@ impl ClientSetup {
              \x20   type filter hook forward priority filter; policy accept;\n\
              {pass}\
              \x20 }}\n\
-             {mark}\
              }}\n"
         )
     }

@@ -47,6 +47,11 @@ impl Family {
         }
     }
 
+    /// Returns `true` if this host has addresses of the family. A kernel may lack IPv6 altogether.
+    pub(crate) fn exists(self) -> bool {
+        self == Family::V4 || sysctl("net/ipv6").exists()
+    }
+
     /// The key below `/proc/sys` that lets an interface forward packets. `None` if there is none: the
     /// whole host forwards IPv6, or no interface does.
     pub(super) fn forwarding(self, interface: &str) -> Option<String> {

@@ -9,8 +9,6 @@ mod relay;
 mod step;
 mod tun;
 
-use std::path::Path;
-
 pub(crate) use client::{ClientSetup, MOST_UPLINKS, Ways};
 pub(crate) use family::{Family, NO_IPV6};
 pub(crate) use interfaces::{default_interface, has_ipv6, own_addresses, resolve};
@@ -32,8 +30,7 @@ const MOST_MTU: u16 = 1500;
 fn device(name: &str, owner: u32, families: &[Family]) -> Vec<Step> {
     let mut steps = vec![Step::ip(format!("tuntap add dev {name} mode tun user {owner}"))];
     let has_ipv6 = families.contains(&Family::V6);
-    // A host may lack IPv6 altogether.
-    if has_ipv6 || Path::new("/proc/sys/net/ipv6").exists() {
+    if Family::V6.exists() {
         let disabled = if has_ipv6 { "0" } else { "1" };
         steps.push(Step::sysctl(format!("net/ipv6/conf/{name}/disable_ipv6"), disabled));
     }

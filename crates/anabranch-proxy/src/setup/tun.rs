@@ -14,6 +14,9 @@ const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 79, 1);
 #[derive(Clone, Debug)]
 pub(super) struct Tun {
     device: String,
+    table: String,
+    /// Families of the connections that it takes.
+    families: Vec<Family>,
     /// Priority of the first rule. The next number is that of the second rule and of its table.
     first: u32,
 }
@@ -22,63 +25,76 @@ impl Tun {
     /// Numbers of priorities and tables that it uses.
     pub(super) const NUMBERS: u32 = 2;
 
-    /// The device of the instance `name`.
-    pub(super) fn new(name: &str, first: u32) -> Self {
-        Tun { device: format!("at-{name}"), first }
+    /// The device of the instance `name`, for connections of these families.
+    pub(super) fn new(name: &str, families: Vec<Family>, first: u32) -> Self {
+        let (device, table) = (format!("at-{name}"), super::table_name(name));
+        Tun { device, table, families, first }
     }
 
     pub(super) fn device(&self) -> &str {
         &self.device
     }
 
-    /// Commands for the device, which the user `owner` may open, and for the way to it.
-    pub(super) fn plan(&self, owner: u32) -> Setup {
+    /// Commands for the device, which the user `owner` may open, and for the way to it. `rules` are
+    /// those of [`rules`](Tun::rules).
+    pub(super) fn plan(&self, owner: u32, rules: String) -> Setup {
         let (name, table) = (&self.device, self.first + 1);
-        let mut up = device(name, owner, &[Family::V4]);
-        // Answers come from addresses to which the way is another one. The kernel takes them from a
-        // device that has an address itself, in its loose mode.
+        let mut up = device(name, owner, &self.families);
+        // Answers come from addresses to which the way is another one. The kernel takes those of IPv4
+        // from a device that has an address itself, in its loose mode.
         up.push(Step::ip(format!("addr add {ADDRESS}/32 dev {name}")));
         up.push(Step::sysctl(format!("net/ipv4/conf/{name}/rp_filter"), "2"));
-        up.push(Step::ip(format!("route add default dev {name} table {table} proto {PROTOCOL}")));
-        // What has a more specific route than the default one, such as the local network, stays there.
-        let rules = [
-            format!(
-                "fwmark {MARK:#x} lookup main suppress_prefixlength 0 priority {} protocol {PROTOCOL}",
-                self.first
-            ),
-            format!("fwmark {MARK:#x} lookup {table} priority {table} protocol {PROTOCOL}"),
-        ];
-        let mut down = Vec::new();
-        for rule in rules {
-            down.push(Step::ip(format!("rule del {rule}")));
-            up.push(Step::ip(format!("rule add {rule}")));
+        // Programs keep their way until everything else is there.
+        let mut down = vec![Step::nft(format!("delete table inet {}\n", self.table))];
+        for flag in self.families.iter().map(|family| family.flag()) {
+            let route = format!("route add default dev {name} table {table} proto {PROTOCOL}");
+            up.push(Step::ip(format!("{flag} {route}")));
+            // What has a more specific route than the default one, such as the local network, stays
+            // there.
+            let main = format!("lookup main suppress_prefixlength 0 priority {}", self.first);
+            for way in [main, format!("lookup {table} priority {table}")] {
+                let rule = format!("fwmark {MARK:#x} {way} protocol {PROTOCOL}");
+                up.push(Step::ip(format!("{flag} rule add {rule}")));
+                down.push(Step::ip(format!("{flag} rule del {rule}")));
+            }
+            down.push(Step::ip(format!("{flag} route flush table {table}")));
         }
-        down.push(Step::ip(format!("route flush table {table}")));
+        up.push(Step::nft(rules));
         down.push(Step::ip(format!("link del {name}")));
         Setup { up, down }
     }
 
-    /// Chains that mark connections from their SYN on: those of this host, and those that it forwards
-    /// for others. Connections that exist already, and those that others open to this host, keep
-    /// their way. The relay is reached directly.
-    pub(super) fn chains(&self, engine: &str, uplinks: &[String], relay: Option<IpAddr>) -> String {
-        let Tun { device, .. } = self;
-        let not_relay = relay.map_or_else(String::new, |relay| format!("ip daddr != {relay} "));
+    /// The table that marks connections from their SYN on: those of this host, and those that it
+    /// forwards for others. Connections that exist already, and those that others open to this host,
+    /// keep their way. The relay is reached directly.
+    pub(super) fn rules(&self, engine: &str, uplinks: &[String], relay: &[IpAddr]) -> String {
+        let Tun { device, table, .. } = self;
         let names = uplinks.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let to_relay =
+            |relay: &IpAddr| format!("    {} daddr {relay} accept\n", Family::of(*relay).nft());
+        let direct: String = relay.iter().map(to_relay).collect();
+        let of_family = match self.families.contains(&Family::V6) {
+            true => "",
+            false => "meta nfproto ipv4 ",
+        };
         let opening =
             "fib daddr type unicast tcp flags & (fin | syn | rst | ack) == syn ct state new";
-        let mark = format!("    {not_relay}{opening} ct mark set {MARK:#x}\n");
+        let mark = format!("    {of_family}{opening} ct mark set {MARK:#x}\n");
         let keep = format!("    ct direction original ct mark {MARK:#x} meta mark set {MARK:#x}\n");
+        // Filters of the reverse path, such as firewalld's, look for the way with the packet's mark.
         format!(
-            "\x20 chain own {{\n\
+            "table inet {table} {{\n\
+             \x20 chain own {{\n\
              \x20   type route hook output priority mangle; policy accept;\n\
-             {mark}{keep}\
+             {direct}{mark}{keep}\
              \x20 }}\n\
              \x20 chain others {{\n\
              \x20   type filter hook prerouting priority mangle; policy accept;\n\
-             \x20   iifname {{ \"{engine}\", \"{device}\", \"lo\", {names} }} accept\n\
-             {mark}{keep}\
-             \x20 }}\n"
+             \x20   iifname \"{device}\" meta mark set {MARK:#x} accept\n\
+             \x20   iifname {{ \"{engine}\", \"lo\", {names} }} accept\n\
+             {direct}{mark}{keep}\
+             \x20 }}\n\
+             }}\n"
         )
     }
 }
@@ -89,34 +105,51 @@ mod tests {
 
     #[test]
     fn only_new_connections_to_others_are_marked() {
-        let tun = Tun::new("home", 7302);
+        let tun = Tun::new("home", Family::ALL.to_vec(), 7302);
         let expected = "\
-\x20 chain own {
+table inet anabranch_home {
+  chain own {
     type route hook output priority mangle; policy accept;
-    ip daddr != 192.0.2.1 fib daddr type unicast tcp flags & (fin | syn | rst | ack) == syn ct state new ct mark set 0x616200
+    ip daddr 192.0.2.1 accept
+    ip6 daddr 2001:db8::1 accept
+    fib daddr type unicast tcp flags & (fin | syn | rst | ack) == syn ct state new ct mark set 0x616200
     ct direction original ct mark 0x616200 meta mark set 0x616200
   }
   chain others {
     type filter hook prerouting priority mangle; policy accept;
-    iifname { \"ab-home\", \"at-home\", \"lo\", \"eth0\" } accept
-    ip daddr != 192.0.2.1 fib daddr type unicast tcp flags & (fin | syn | rst | ack) == syn ct state new ct mark set 0x616200
+    iifname \"at-home\" meta mark set 0x616200 accept
+    iifname { \"ab-home\", \"lo\", \"eth0\" } accept
+    ip daddr 192.0.2.1 accept
+    ip6 daddr 2001:db8::1 accept
+    fib daddr type unicast tcp flags & (fin | syn | rst | ack) == syn ct state new ct mark set 0x616200
     ct direction original ct mark 0x616200 meta mark set 0x616200
   }
+}
 ";
-        let relay = Some([192, 0, 2, 1].into());
-        assert_eq!(tun.chains("ab-home", &["eth0".to_owned()], relay), expected);
+        let relay = ["192.0.2.1", "2001:db8::1"].map(|it| it.parse().expect("an address"));
+        assert_eq!(tun.rules("ab-home", &["eth0".to_owned()], &relay), expected);
+        let tun = Tun::new("home", vec![Family::V4], 7302);
+        let rules = tun.rules("ab-home", &["eth0".to_owned()], &[]);
+        assert!(rules.contains("meta nfproto ipv4 fib daddr type unicast tcp flags"), "{rules}");
     }
 
     #[test]
     fn marked_packets_leave_through_the_device_unless_they_have_a_route_of_their_own() {
-        let setup = Tun::new("home", 7302).plan(65_534);
-        let up: Vec<_> = setup.up.iter().map(ToString::to_string).collect();
-        for command in [
-            "ip route add default dev at-home table 7303 proto 196",
-            "ip rule add fwmark 0x616200 lookup main suppress_prefixlength 0 priority 7302 protocol 196",
-            "ip rule add fwmark 0x616200 lookup 7303 priority 7303 protocol 196",
-        ] {
-            assert!(up.iter().any(|step| step == command), "{command} is not in {up:#?}");
+        let setup = Tun::new("home", Family::ALL.to_vec(), 7302).plan(65_534, String::new());
+        let all = |steps: &[Step]| steps.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (up, down) = (all(&setup.up), all(&setup.down));
+        for flag in ["-4", "-6"] {
+            let route = format!("ip {flag} route add default dev at-home table 7303 proto 196");
+            assert!(up.contains(&route), "{route} is not in {up:#?}");
+            for rule in [
+                "fwmark 0x616200 lookup main suppress_prefixlength 0 priority 7302 protocol 196",
+                "fwmark 0x616200 lookup 7303 priority 7303 protocol 196",
+            ] {
+                for (command, steps) in [("add", &up), ("del", &down)] {
+                    let step = format!("ip {flag} rule {command} {rule}");
+                    assert!(steps.contains(&step), "{step} is not in {steps:#?}");
+                }
+            }
         }
     }
 }

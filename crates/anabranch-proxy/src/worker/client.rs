@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::carry::{carry, prepare};
+use super::carry::{SocketEnd, carry, prepare};
 use super::metrics::Outcome;
 use super::{Shared, random};
 use crate::clock;
@@ -93,7 +93,7 @@ async fn handle(
             shared.metrics.from_uplinks.fetch_add(first.len() as u64, Ordering::Relaxed);
             program.write_all(&first).await?;
             let metrics = &shared.metrics;
-            carry(program, far, &metrics.to_uplinks, &metrics.from_uplinks).await
+            carry(SocketEnd::from(program), far, &metrics.to_uplinks, &metrics.from_uplinks).await
         }
         Err(problem) => {
             shared.metrics.count(Outcome::of(problem));

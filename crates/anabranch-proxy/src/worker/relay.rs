@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
 use super::Shared;
-use super::carry::{carry, prepare};
+use super::carry::{SocketEnd, carry, prepare};
 use super::metrics::Outcome;
 use super::probe::Service as Probe;
 use crate::clock;
@@ -208,7 +208,7 @@ impl Service {
         stream.write_all(&request.accept(&[])).await?;
         metrics.from_uplinks.fetch_add(request.data.len() as u64, Ordering::Relaxed);
         far.write_all(&request.data).await?;
-        carry(far, stream, &metrics.to_uplinks, &metrics.from_uplinks).await
+        carry(SocketEnd::from(far), stream, &metrics.to_uplinks, &metrics.from_uplinks).await
     }
 
     /// Serve a probe, if no other one runs.

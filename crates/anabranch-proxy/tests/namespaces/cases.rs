@@ -16,6 +16,7 @@ use crate::measurement;
 use crate::programs::Transfer;
 use crate::replay;
 use crate::rooms::{Folder, Room, Running, output};
+use crate::tun;
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -36,7 +37,7 @@ pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 18] = [
+const CASES: [(&str, Case, usize); 19] = [
     ("curl without changes", curl, 1),
     ("take-down and clean-up", take_down, 1),
     ("privileges", privileges, 1),
@@ -47,7 +48,8 @@ const CASES: [(&str, Case, usize); 18] = [
     ("an uplink goes and comes back", coming_and_going, 1),
     ("captures of both ends have all packets", captures, 1),
     ("an uplink is used up to its budget", budget, 1),
-    ("all programs without a proxy", tun, 1),
+    ("all programs without a proxy", tun::ipv4, 1),
+    ("all programs without a proxy, over IPv6", tun::ipv6, 1),
     ("uplinks of both address families", ipv6::uplinks, 1),
     ("a recorded SYN with a request", replay::recorded_syn, 1),
     ("a measurement finds the links", measurement::finds_the_links, 3),
@@ -581,51 +583,6 @@ fn budget() -> Result {
     client.wait_for("uplink=\"c2\" state=\"down\"")?;
     world.fetch(10_000_000, 1)?;
     require(used()? - before < 2_000.0, format!("{before} bytes, and then {}", used()?))
-}
-
-/// With `--tun`, programs that know no proxy use both uplinks. Connections of others to this host, and
-/// to neighbours, keep their way. Nothing is left afterwards.
-fn tun() -> Result {
-    let world = World::new([FAST, FAST])?;
-    let before = world.state(&world.client)?;
-    let direct = |room: &Room, target: &str, bytes: &str| -> Result<String> {
-        let mut command = room.command(&this());
-        let text = output(command.args(["--fetch", &format!("direct:{target}"), bytes, "1"]))?;
-        Ok(text.trim().to_owned())
-    };
-    let destination = format!("{DESTINATION}:{DESTINATION_PORT}");
-    let serve = |room: &Room| Running::start(room.command(&this()).args(["--serve", "8080"]));
-    let (_here, _neighbour) = (serve(&world.client)?, serve(&world.relay)?);
-    let mut relay = world.start_relay("")?;
-    require(direct(&world.client, &destination, "1000")?.contains("failed"), "no way without it")?;
-    let options = "--uplink c1 --uplink c2 --tun --metrics 127.0.0.1:9124";
-    let mut client = world.start_client(options)?;
-    let transfer = direct(&world.client, &destination, "20000000")?;
-    require(transfer.starts_with("20000000 "), &*transfer)?;
-    for uplink in ["c1", "c2"] {
-        let bytes = world
-            .metric(&format!("uplink_bytes_total{{uplink=\"{uplink}\",direction=\"received\"}}"))?;
-        require(bytes > 1e6, format!("{uplink} received {bytes} bytes"))?;
-    }
-    let refused = direct(&world.client, &format!("{DESTINATION}:81"), "1000")?;
-    require(refused.contains("refused"), format!("a closed port: {refused}"))?;
-    let inbound = direct(&world.relay, "10.1.0.2:8080", "300000")?;
-    require(inbound.starts_with("300000 "), format!("to this host: {inbound}"))?;
-    let requests = world.metric("requests_total{outcome=\"opened\"}")?;
-    let neighbour = direct(&world.client, "10.1.0.1:8080", "300000")?;
-    require(neighbour.starts_with("300000 "), format!("to a neighbour: {neighbour}"))?;
-    let same = world.metric("requests_total{outcome=\"opened\"}")? == requests;
-    require(same, "the neighbour was reached through the relay")?;
-    client.end("-TERM")?;
-    unchanged(&before, &world.state(&world.client)?)?;
-    let mut client = world.start_client(options)?;
-    client.end("-KILL")?;
-    thread::sleep(Duration::from_millis(300));
-    let mut client = world.start_client("--uplink c1")?;
-    client.end("-TERM")?;
-    unchanged(&before, &world.state(&world.client)?)?;
-    relay.end("-TERM")?;
-    Ok(())
 }
 
 /// The relay gets the request with the SYN, and answers before the handshake is complete. The first

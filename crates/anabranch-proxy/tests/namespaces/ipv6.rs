@@ -9,14 +9,14 @@ use crate::cases::{
 use crate::rooms::{Room, Running};
 
 /// The relay and the destination, with addresses like those of the Internet.
-const RELAY_IPV6: &str = "2a00:5124::1";
-const DESTINATION_IPV6: &str = "2a00:80::2";
+pub(crate) const RELAY_IPV6: &str = "2a00:5124::1";
+pub(crate) const DESTINATION_IPV6: &str = "2a00:80::2";
 
 /// Uplinks with IPv4 only, with IPv6 only, and with both carry connections to destinations of both
 /// families. Nothing is left afterwards.
 pub(crate) fn uplinks() -> Result {
-    if !Path::new("/proc/sys/net/ipv6/conf/all/force_forwarding").exists() {
-        println!("    skipped: IPv6 needs Linux 6.17");
+    if !are_supported() {
+        println!("    skipped: IPv6 uplinks need Linux 6.17");
         return Ok(());
     }
     let world = World::new([FAST, FAST])?;
@@ -33,9 +33,14 @@ pub(crate) fn uplinks() -> Result {
     unchanged(&before.1, &state(&world, &world.relay)?)
 }
 
+/// Returns `true` if this kernel supports uplinks with IPv6.
+pub(crate) fn are_supported() -> bool {
+    Path::new("/proc/sys/net/ipv6/conf/all/force_forwarding").exists()
+}
+
 /// Give IPv6 addresses to the relay, the destination, and the second uplink, which loses its IPv4
 /// address.
-fn give_ipv6(world: &World) -> Result {
+pub(crate) fn give_ipv6(world: &World) -> Result {
     for (room, interface, address) in [
         (&world.client, "c2", "2a00:2::2/64"),
         (&world.relay, "r1", "2a00:1::1/64"),
@@ -54,13 +59,14 @@ fn give_ipv6(world: &World) -> Result {
 }
 
 /// A client whose resolver knows the relay by name, with both addresses.
-fn client(world: &World, relay: &str) -> Result<Running> {
+pub(crate) fn client(world: &World, relay: &str, more: &[&str]) -> Result<Running> {
     let hosts = world.folder.file("hosts");
     let script = format!("mount --bind {} /etc/hosts && exec \"$@\"", hosts.display());
     let mut command = world.client.command(Path::new("unshare"));
     command.args(["--mount", "sh", "-c", &script, "sh", PROGRAM]);
     command.args(["client", "--relay", relay, "--secret-file", &world.secret()]);
     command.args(["--uplink", "c1", "--uplink", "c2", "--metrics", "127.0.0.1:9124"]);
+    command.args(more);
     command.env("RUNTIME_DIRECTORY", world.folder.file("run"));
     let running = Running::start(&mut command)?;
     running.wait_for("ready for SOCKS5")?;
@@ -69,7 +75,7 @@ fn client(world: &World, relay: &str) -> Result<Running> {
 
 /// The first uplink has IPv4 only, the second one IPv6 only.
 fn mixed(world: &World) -> Result {
-    let mut client = client(world, &format!("relay.test:{PORT}"))?;
+    let mut client = client(world, &format!("relay.test:{PORT}"), &[])?;
     for target in [
         format!("{DESTINATION}:{DESTINATION_PORT}"),
         format!("[{DESTINATION_IPV6}]:{DESTINATION_PORT}"),
@@ -88,7 +94,7 @@ fn both(world: &World) -> Result {
     world.client.run("sysctl -qw net.ipv6.conf.c1.disable_ipv6=0")?;
     world.client.run("ip -6 addr add 2a00:1::2/64 dev c1 nodad")?;
     world.client.run("ip -6 route add default via 2a00:1::1 dev c1 metric 2000")?;
-    let mut client = client(world, &format!("relay.test:{PORT}"))?;
+    let mut client = client(world, &format!("relay.test:{PORT}"), &[])?;
     let before = received(world)?;
     world.fetch(20_000_000, 1)?;
     require(received(world)?.iter().zip(before).all(|(now, then)| now - then > 1e6), "both")?;
@@ -103,7 +109,7 @@ fn both(world: &World) -> Result {
 
 /// No uplink has IPv4.
 fn ipv6_only(world: &World) -> Result {
-    let mut client = client(world, &format!("[{RELAY_IPV6}]:{PORT}"))?;
+    let mut client = client(world, &format!("[{RELAY_IPV6}]:{PORT}"), &[])?;
     world.fetch(20_000_000, 1)?;
     world.fetch_from(&format!("[{DESTINATION_IPV6}]:{DESTINATION_PORT}"), 20_000_000, 1)?;
     let bytes = received(world)?;
@@ -114,7 +120,7 @@ fn ipv6_only(world: &World) -> Result {
 }
 
 /// Bytes received over both uplinks.
-fn received(world: &World) -> Result<[f64; 2]> {
+pub(crate) fn received(world: &World) -> Result<[f64; 2]> {
     let of = |uplink: &str| {
         world.metric(&format!("uplink_bytes_total{{uplink=\"{uplink}\",direction=\"received\"}}"))
     };
@@ -122,7 +128,7 @@ fn received(world: &World) -> Result<[f64; 2]> {
 }
 
 /// The state that the proxy changes, with that of IPv6.
-fn state(world: &World, room: &Room) -> Result<String> {
+pub(crate) fn state(world: &World, room: &Room) -> Result<String> {
     let mut state = world.state(room)?;
     for command in ["ip -6 rule show", "ip -6 route show table all"] {
         state += &room.run(command)?;

@@ -17,6 +17,8 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod rooms;
 #[cfg(target_os = "linux")]
+mod tun;
+#[cfg(target_os = "linux")]
 mod wire;
 
 #[cfg(target_os = "linux")]
