@@ -9,6 +9,8 @@ use crate::policies::Policies;
 /// All that the process without privileges has to know at its start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Assignment {
+    /// User and group of the process without privileges, if they are not the supervisor's.
+    pub(crate) owner: Option<(u32, u32)>,
     /// Name of the TUN device.
     pub(crate) device: String,
     /// Uplinks, in order of preference.

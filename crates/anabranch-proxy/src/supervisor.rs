@@ -306,7 +306,9 @@ impl Instance {
         uplinks: Vec<Uplink>,
         role: Role,
     ) -> Assignment {
+        let changes_user = rustix::process::geteuid().is_root() && self.owner.0 != 0;
         Assignment {
+            owner: changes_user.then_some(self.owner),
             device: device.to_owned(),
             uplinks,
             key: self.key.as_ref().map(Key::to_bytes),
@@ -397,13 +399,9 @@ impl Instance {
         command.stdout(packets.or(results.map(Stdio::from)).unwrap_or_else(Stdio::null));
         // A terminal's signals are for the supervisor.
         command.process_group(0);
-        let (user, group) = self.owner;
-        if rustix::process::geteuid().is_root() && user != 0 {
-            command.uid(user).gid(group);
-        }
-        let mut child = command.spawn().map_err(|error| {
-            io::Error::new(error.kind(), format!("{} as user {user}: {error}", again[0]))
-        })?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", again[0])))?;
         let mut orders = child.stdin.take().expect("it is piped");
         send(&mut orders, assignment).await?;
         Ok((child, orders))

@@ -91,13 +91,18 @@ impl OpenUplink {
 }
 
 /// Run until the supervisor says that it is enough. Its first line on the standard input is the
-/// [`Assignment`].
+/// [`Assignment`]. Privileges last until the devices are open: some systems let only root open them.
 pub(crate) fn main() -> io::Result<()> {
-    privileges::give_up()?;
     let mut line = String::new();
     let mut input = io::BufReader::new(io::stdin());
     input.read_line(&mut line)?;
     let assignment: Assignment = serde_json::from_str(&line)?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let devices = {
+        let _runtime = runtime.enter();
+        Devices::open(&assignment)?
+    };
+    privileges::give_up(assignment.owner)?;
     let (tell, orders) = unbounded_channel();
     // Standard input is a pipe, and lines are rare.
     thread::Builder::new().name("orders".into()).spawn(move || {
@@ -108,16 +113,39 @@ pub(crate) fn main() -> io::Result<()> {
             }
         }
     })?;
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(run(assignment, orders));
+    let done = runtime.block_on(run(assignment, devices, orders));
     // A look-up of a name may still wait for its time limit.
     runtime.shutdown_background();
     done
 }
 
-async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Result<()> {
-    let device = TunDevice::open_with_offload(&assignment.device)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", assignment.device)))?;
+/// The open TUN devices.
+struct Devices {
+    /// Where the engine's packets enter the host.
+    engine: TunDevice,
+    /// Where the packets of programs arrive that need no proxy.
+    programs: Option<TunDevice>,
+}
+
+impl Devices {
+    fn open(assignment: &Assignment) -> io::Result<Self> {
+        let open = |name: &String| {
+            TunDevice::open_with_offload(name)
+                .map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))
+        };
+        let programs = match &assignment.role {
+            Role::Client { tun, .. } => tun.as_ref().map(open).transpose()?,
+            _ => None,
+        };
+        Ok(Devices { engine: open(&assignment.device)?, programs })
+    }
+}
+
+async fn run(
+    assignment: Assignment,
+    devices: Devices,
+    orders: UnboundedReceiver<Order>,
+) -> io::Result<()> {
     let config = assignment.policies.config().map_err(io::Error::other)?;
     let uplinks = &assignment.uplinks;
     let of_uplink = |uplink: &Uplink| {
@@ -134,7 +162,12 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
     };
     let uplinks: Vec<_> = uplinks.iter().map(OpenUplink::new).collect();
     let traffic = uplinks.iter().map(|uplink| Arc::clone(&uplink.traffic)).collect();
-    let host = Host::new(CountedDevice { device, traffic, capture }, addresses, random()?, config);
+    let host = Host::new(
+        CountedDevice { device: devices.engine, traffic, capture },
+        addresses,
+        random()?,
+        config,
+    );
     let shared = Arc::new(Shared {
         host,
         uplinks,
@@ -154,7 +187,7 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
     if let Some(address) = assignment.metrics {
         metrics::serve(address, Arc::clone(&shared)).await?;
     }
-    let work = start(&assignment, &shared).await?;
+    let work = start(&assignment, devices.programs, &shared).await?;
     tokio::select! {
         done = work => done,
         done = Arc::clone(&shared).follow(orders) => done,
@@ -164,15 +197,16 @@ async fn run(assignment: Assignment, orders: UnboundedReceiver<Order>) -> io::Re
 /// Open what the role needs. The result is the work itself.
 async fn start(
     assignment: &Assignment,
+    programs: Option<TunDevice>,
     shared: &Arc<Shared>,
 ) -> io::Result<std::pin::Pin<Box<dyn Future<Output = io::Result<()>> + Send>>> {
     let key = assignment.key.map(crate::proof::Key::from_bytes);
     match &assignment.role {
-        Role::Client { listen, relay, tun } => {
+        Role::Client { listen, relay, .. } => {
             let relay = key.filter(|_| !relay.is_empty()).map(|key| (relay.clone(), key));
             let proxy = client::start(*listen, relay.clone(), Arc::clone(shared)).await?;
-            let Some(device) = tun else { return Ok(Box::pin(proxy)) };
-            let tun = tun::start(device, relay, Arc::clone(shared))?;
+            let Some(programs) = programs else { return Ok(Box::pin(proxy)) };
+            let tun = tun::start(programs, relay, Arc::clone(shared))?;
             Ok(Box::pin(async {
                 tokio::select! {
                     done = proxy => done,

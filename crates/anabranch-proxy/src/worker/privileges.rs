@@ -2,15 +2,16 @@
 
 use std::io;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
 };
 
-/// Give up all privileges, also those that a program with set-user-ID would bring. Call this before
-/// there are other threads.
-pub(super) fn give_up() -> io::Result<()> {
+/// Become this user and group, and give up all privileges, also those that a program with set-user-ID
+/// would bring. Call this before there are other threads.
+pub(super) fn give_up(owner: Option<(u32, u32)>) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;
     set_no_new_privs(true)?;
@@ -19,6 +20,12 @@ pub(super) fn give_up() -> io::Result<()> {
         let _ = remove_capability_from_bounding_set(capability);
     }
     clear_ambient_capability_set()?;
+    if let Some((user, group)) = owner {
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        set_thread_groups(&[])?;
+        set_thread_res_gid(group, group, group)?;
+        set_thread_res_uid(user, user, user)?;
+    }
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
     Ok(())

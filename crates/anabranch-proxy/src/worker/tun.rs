@@ -18,14 +18,12 @@ use super::metrics::Outcome;
 use super::{Shared, random};
 use crate::front::Problem;
 
-/// Open the device. The result takes the connections that reach it.
+/// The result takes the connections that reach the device.
 pub(super) fn start(
-    device: &str,
+    device: TunDevice,
     relay: RelayAndKey,
     shared: Arc<Shared>,
 ) -> io::Result<impl Future<Output = io::Result<()>> + Send + use<>> {
-    let opened = TunDevice::open_with_offload(device)
-        .map_err(|error| io::Error::new(error.kind(), format!("{device}: {error}")))?;
     // Programs speak TCP with this end of the host, where nothing is lost.
     let carried = shared.host.config();
     let config = ConnectionConfig::default()
@@ -33,8 +31,8 @@ pub(super) fn start(
         .send_buffer(carried.send_buffer)
         .receive_buffer(carried.receive_buffer)
         .tcp(carried.tcp.clone().fast_open(false));
-    let programs = Host::new(opened, Vec::new(), random()?, config);
-    info!(device, "ready for all TCP connections");
+    let programs = Host::new(device, Vec::new(), random()?, config);
+    info!("ready for all TCP connections");
     Ok(serve(programs.intercept(), programs, relay, shared))
 }
 
