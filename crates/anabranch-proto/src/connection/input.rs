@@ -118,6 +118,8 @@ impl Connection {
             }
             self.take_payload(now, slot);
         }
+        self.abort_if_data_is_lost();
+        self.subflows.refresh(slot);
         self.end_segment(now, slot);
     }
 
@@ -156,11 +158,9 @@ impl Connection {
         }
     }
 
-    /// The segment is processed.
+    /// The segment is processed, and the view of the subflow in `slot` is current.
     #[inline]
     pub(super) fn end_segment(&mut self, now: Instant, slot: Slot) {
-        self.abort_if_data_is_lost();
-        self.subflows.refresh(slot);
         self.subflows.detect_bottlenecks(now, slot);
         self.tune_buffers(now, slot);
         self.reap(now);

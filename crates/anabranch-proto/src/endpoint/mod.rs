@@ -4,6 +4,7 @@ mod answers;
 mod blackhole;
 mod demultiplexer;
 mod fast_open;
+mod slot;
 mod unknown;
 
 use core::fmt;
@@ -31,6 +32,7 @@ use crate::subflow::FastOpen;
 use crate::trace::TraceEvent;
 
 use demultiplexer::{Demultiplexer, SubflowIndex};
+use slot::ConnectionSlot;
 
 /// Identifies a connection of an [`Endpoint`]; identifiers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,15 +86,6 @@ impl fmt::Debug for Endpoint {
 struct Identity {
     key: u64,
     secrets: Secrets,
-}
-
-struct ConnectionSlot {
-    generation: u32,
-    connection: Option<Box<Connection>>,
-    dirty: bool,
-    /// Included in [`Endpoint::half_open`].
-    half_open: bool,
-    wake_up: Instant,
 }
 
 /// First port of the dynamic range. RFC 6056 §3.2.
@@ -536,12 +529,13 @@ impl Endpoint {
             slot.dirty = true;
             self.dirty.push_back(index);
         }
-        if slot.half_open || slot.connection.as_ref().is_some_and(|c| c.has_output()) {
+        if slot.has_output() {
             self.take_output(index);
         }
     }
 
     /// Take what a connection has to tell the application and this endpoint.
+    #[inline(never)]
     fn take_output(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if slot.half_open && !slot.connection.as_ref().is_some_and(|c| c.is_half_open()) {
@@ -560,8 +554,11 @@ impl Endpoint {
 
     /// The connection has nothing more to send for now.
     fn settle(&mut self, index: u32) {
-        self.touched(index);
-        self.slots[index as usize].dirty = false;
+        let slot = &mut self.slots[index as usize];
+        slot.dirty = false;
+        if slot.has_output() {
+            self.take_output(index);
+        }
         self.forget_if_gone(index);
         let deadline =
             self.slots[index as usize].connection.as_ref().and_then(|c| c.poll_timeout());
@@ -571,7 +568,15 @@ impl Endpoint {
     }
 
     /// Forget a connection that has nothing left to do and whose events were polled.
+    #[inline]
     fn forget_if_gone(&mut self, index: u32) {
+        if self.slots[index as usize].has_ended() {
+            self.forget_ended(index);
+        }
+    }
+
+    #[cold]
+    fn forget_ended(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let Some(connection) = slot.connection.as_ref().filter(|c| c.is_gone()) else { return };
         let id = ConnectionId { index, generation: slot.generation };
@@ -688,13 +693,7 @@ impl Endpoint {
     fn insert(&mut self, connection: Connection) -> u32 {
         self.opened += 1;
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(ConnectionSlot {
-                generation: 0,
-                connection: None,
-                dirty: false,
-                half_open: false,
-                wake_up: Instant::FAR_FUTURE,
-            });
+            self.slots.push(ConnectionSlot::default());
             self.slots.len() as u32 - 1
         });
         self.tokens.insert(connection.token(), index);

@@ -41,6 +41,7 @@ pub(crate) use handshake::{FastOpen, FastOpenOutcome};
 pub(crate) use identity::{Identity, Purpose};
 pub(crate) use input::RxContext;
 pub(crate) use output::{Carries, DataLevel};
+pub(crate) use prediction::Predicted;
 use timer::Timer;
 
 use std::sync::Arc;
@@ -335,6 +336,17 @@ impl Subflow {
         let full = self.cwnd_room(view.cwnd) < u64::from(view.mss);
         let cwnd = Cwnd { bytes: view.cwnd, full, slow_start: view.cwnd < view.ssthresh };
         self.congestion.on_used(now, self.una..self.nxt, cwnd);
+    }
+
+    /// Update `view` after the subflow has only received data in a usual segment. Returns `false` if more
+    /// has changed than that changes.
+    #[inline]
+    pub(crate) fn after_receiving(&self, view: &mut SubflowView) -> bool {
+        view.available_cwnd = self.cwnd_for_new_data();
+        view.receive_rtt = self.clock.receive_rtt();
+        let same = view.usability == self.usability() && view.mss == self.mss;
+        debug_assert!(!same || *view == self.view(), "a change of the view that was not expected");
+        same
     }
 
     #[inline]
