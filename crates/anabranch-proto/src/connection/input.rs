@@ -414,7 +414,7 @@ impl Connection {
     fn deliver(&mut self, now: Instant, slot: Slot) {
         let ctx = &mut self.subflows[slot];
         if !self.session.is_mptcp() {
-            while let Some((_, payload)) = ctx.subflow.poll_received() {
+            while let Some(payload) = ctx.subflow.poll_received() {
                 self.recv.queue.append(payload);
                 self.outbox.tell_readable();
             }
@@ -423,7 +423,7 @@ impl Connection {
             }
             return;
         }
-        while let Some((_, payload)) = ctx.subflow.poll_received() {
+        while let Some(payload) = ctx.subflow.poll_received() {
             ctx.mappings.push(payload);
         }
         self.hand_over(now, slot);

@@ -251,7 +251,7 @@ impl Endpoint {
             self.counters.checksum_errors += 1;
             return;
         }
-        match self.table.find(segment.destination, segment.source) {
+        match self.table.find(&segment.destination, &segment.source) {
             Some(on @ SubflowIndex { connection: index, slot }) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
@@ -272,7 +272,7 @@ impl Endpoint {
     /// segments from now on, and retransmits data that was too large. Reports about segments that
     /// are not outstanding have no effect. RFC 1191, RFC 8201.
     pub fn handle_too_big(&mut self, message: &PacketTooBig) {
-        let found = self.table.find(message.quoted_source, message.quoted_destination);
+        let found = self.table.find(&message.quoted_source, &message.quoted_destination);
         let Some(SubflowIndex { connection: index, slot }) = found else { return };
         if let Some(connection) = &mut self.slots[index as usize].connection {
             connection.handle_too_big(slot, message.quoted_seq, message.mtu);

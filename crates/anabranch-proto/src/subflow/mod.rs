@@ -543,8 +543,9 @@ impl Subflow {
         u64::from(segment.header.window) << scale
     }
 
-    /// The next in-order payload with its subflow offset.
-    pub(crate) fn poll_received(&mut self) -> Option<(u64, Payload)> {
+    /// The next in-order payload.
+    #[inline]
+    pub(crate) fn poll_received(&mut self) -> Option<Payload> {
         self.receiver.poll_ready()
     }
 
