@@ -423,8 +423,10 @@ impl Connection {
             }
             return;
         }
-        while let Some(payload) = ctx.subflow.poll_received() {
-            ctx.mappings.push(payload);
+        while let Some(payload) = self.subflows[slot].subflow.poll_received() {
+            if let Some((data, payload)) = self.subflows[slot].mappings.pass(payload) {
+                self.take_mapped(slot, data, payload);
+            }
         }
         self.hand_over(now, slot);
         let ctx = &mut self.subflows[slot];

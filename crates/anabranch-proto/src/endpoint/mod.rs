@@ -593,10 +593,11 @@ impl Endpoint {
 
     fn wake_at(&mut self, index: u32, deadline: Instant) {
         let slot = &mut self.slots[index as usize];
-        if deadline < slot.wake_up {
-            slot.wake_up = deadline;
-            self.wake_ups.push(Reverse((deadline, index)));
+        if deadline >= slot.wake_up {
+            return;
         }
+        slot.wake_up = deadline;
+        self.wake_ups.push(Reverse((deadline, index)));
         // Stale entries are removed at their time, which may be hours away.
         if self.wake_ups.len() > STALE_PER_SLOT * (self.slots.len() + 16) {
             self.wake_ups.clear();
