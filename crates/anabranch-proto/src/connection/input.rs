@@ -424,7 +424,10 @@ impl Connection {
             return;
         }
         while let Some(payload) = self.subflows[slot].subflow.poll_received() {
-            if let Some((data, payload)) = self.subflows[slot].mappings.pass(payload) {
+            let mappings = &mut self.subflows[slot].mappings;
+            if !self.config.header_prediction {
+                mappings.push(payload);
+            } else if let Some((data, payload)) = mappings.pass(payload) {
                 self.take_mapped(slot, data, payload);
             }
         }
