@@ -173,8 +173,9 @@ pub struct ConnectionConfig {
     pub remedies: RemedyFactory,
     /// Path manager: which subflows exist.
     pub path_manager: PathManagerFactory,
-    /// Process usual segments by header prediction (Linux: `tcp_rcv_established`). This is faster, and has
-    /// the same result.
+    /// Process usual segments by header prediction (Linux: `tcp_rcv_established`), look for data only if
+    /// there may be some to send, and hand over mapped payload at once. This is faster, and has the same
+    /// result.
     pub header_prediction: bool,
     /// Record [`crate::TraceEvent`]s for [`crate::Endpoint::poll_trace`].
     pub trace: bool,

@@ -85,10 +85,12 @@ impl Reassembly {
 
     /// Take the data that continues the stream at `next`, if it is available. It is never empty,
     /// and begins exactly at `next`. RFC 8684 §3.3.1.
+    #[inline]
     pub(crate) fn pop(&mut self, next: u64) -> Option<Payload> {
-        if self.bytes == 0 {
-            return None;
-        }
+        if self.bytes == 0 { None } else { self.pop_held(next) }
+    }
+
+    fn pop_held(&mut self, next: u64) -> Option<Payload> {
         for run in 0..self.runs.len() {
             while let Some(chunk) = self.runs[run].pop_front_if(|chunk| chunk.start <= next) {
                 self.bytes -= chunk.payload.len() as u64;

@@ -55,7 +55,7 @@ impl<T: Timer, const N: usize> TimerTable<T, N> {
 
     /// The earliest deadline, or [`Instant::FAR_FUTURE`].
     pub(crate) fn next(&self) -> Instant {
-        self.deadlines.iter().copied().min().unwrap_or(Instant::FAR_FUTURE)
+        self.deadlines.iter().fold(Instant::FAR_FUTURE, |next, at| next.min(*at))
     }
 
     /// Stop and return a timer whose deadline is not later than `now`.

@@ -190,9 +190,10 @@ impl EngineHost {
     /// When the host must be woken.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let (app, _) = self.wake_ups.peek();
-        let app = (app != Instant::FAR_FUTURE).then_some(app);
-        let noticed = self.address_changes.last().map(|(at, ..)| *at);
-        self.endpoint.poll_timeout().into_iter().chain(app).chain(noticed).min()
+        let engine = self.endpoint.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
+        let noticed = self.address_changes.last().map_or(Instant::FAR_FUTURE, |(at, ..)| *at);
+        let next = engine.min(app).min(noticed);
+        (next != Instant::FAR_FUTURE).then_some(next)
     }
 
     /// The engine's connection for a connection of the scenario, once it exists.

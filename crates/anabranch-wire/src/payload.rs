@@ -22,7 +22,11 @@ pub enum Piece {
 
 /// The payload of a segment: the concatenation of two pieces, either of which may be empty.
 #[derive(Clone, Debug, Default)]
-pub struct Payload(Pieces);
+pub struct Payload {
+    /// Bytes in the pieces. Every step of a segment's way asks for it.
+    len: usize,
+    pieces: Pieces,
+}
 
 #[derive(Clone, Debug)]
 enum Pieces {
@@ -156,24 +160,24 @@ impl Default for Pieces {
 
 impl Payload {
     /// No bytes.
-    pub const EMPTY: Payload = Payload(Pieces::One(Piece::EMPTY));
+    pub const EMPTY: Payload = Payload { len: 0, pieces: Pieces::One(Piece::EMPTY) };
 
     /// `first` followed by `second`, merged into one piece if they form one run of the pattern.
     pub fn new(mut first: Piece, second: Piece) -> Self {
         match first.try_join(second) {
             Ok(()) => first.into(),
             Err(second) if second.is_empty() => first.into(),
-            Err(second) => Payload(Pieces::Two(Box::new([first, second]))),
+            Err(second) => Payload {
+                len: first.len() + second.len(),
+                pieces: Pieces::Two(Box::new([first, second])),
+            },
         }
     }
 
     /// Bytes in the payload.
     #[inline]
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Pieces::One(piece) => piece.len(),
-            Pieces::Two(pieces) => pieces[0].len() + pieces[1].len(),
-        }
+        self.len
     }
 
     /// Returns `true` if the payload is empty.
@@ -187,7 +191,7 @@ impl Payload {
     /// # Panics
     /// If `from` > `to` or `to` > `self.len()`.
     pub fn slice(&self, from: usize, to: usize) -> Payload {
-        let [first, second] = match &self.0 {
+        let [first, second] = match &self.pieces {
             Pieces::One(piece) => return piece.slice(from, to).into(),
             Pieces::Two(pieces) => &**pieces,
         };
@@ -219,7 +223,7 @@ impl Payload {
 
     /// The two pieces, in order.
     pub fn into_pieces(self) -> [Piece; 2] {
-        match self.0 {
+        match self.pieces {
             Pieces::One(piece) => [piece, Piece::EMPTY],
             Pieces::Two(pieces) => *pieces,
         }
@@ -227,7 +231,7 @@ impl Payload {
 
     /// The two pieces, in order.
     pub fn pieces(&self) -> [&Piece; 2] {
-        match &self.0 {
+        match &self.pieces {
             Pieces::One(piece) => [piece, &Piece::EMPTY],
             Pieces::Two(pieces) => [&pieces[0], &pieces[1]],
         }
@@ -278,7 +282,7 @@ impl From<Vec<u8>> for Payload {
 impl From<Piece> for Payload {
     #[inline]
     fn from(piece: Piece) -> Self {
-        Payload(Pieces::One(piece))
+        Payload { len: piece.len(), pieces: Pieces::One(piece) }
     }
 }
 

@@ -15,8 +15,8 @@
 //!   resets the subflow. If the peer does not answer any of the repeated MP_FAILs, this host resets
 //!   the subflow.
 
-use anabranch_wire::Instant;
 use anabranch_wire::mptcp::{MpFail, ResetReason};
+use anabranch_wire::{Instant, Payload};
 
 use super::Connection;
 use super::handshake::because;
@@ -53,12 +53,7 @@ impl Connection {
     pub(super) fn hand_over(&mut self, now: Instant, slot: Slot) {
         loop {
             while let Some((data, payload)) = self.subflows[slot].mappings.poll() {
-                match self.recv.queue.insert(slot, data, payload) {
-                    Inserted::Delivered => self.outbox.tell_readable(),
-                    Inserted::Waiting => self.counters.ofo_queue += 1,
-                    Inserted::Duplicate => self.counters.dup_data += 1,
-                    Inserted::OutsideWindow => self.counters.no_dss_in_window += 1,
-                }
+                self.take_mapped(slot, data, payload);
             }
             if !self.session.checksums() {
                 return;
@@ -70,6 +65,17 @@ impl Connection {
                 Some(Verdict::Wrong(data)) => return self.on_wrong_checksum(now, slot, data),
                 None => return,
             }
+        }
+    }
+
+    /// Payload that arrived on the subflow in `slot` belongs at data offset `data`.
+    #[inline]
+    pub(super) fn take_mapped(&mut self, slot: Slot, data: u64, payload: Payload) {
+        match self.recv.queue.insert(slot, data, payload) {
+            Inserted::Delivered => self.outbox.tell_readable(),
+            Inserted::Waiting => self.counters.ofo_queue += 1,
+            Inserted::Duplicate => self.counters.dup_data += 1,
+            Inserted::OutsideWindow => self.counters.no_dss_in_window += 1,
         }
     }
 

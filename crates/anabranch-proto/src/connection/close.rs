@@ -224,6 +224,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     fn reap_ended(&mut self, now: Instant) {
         self.close_subflows_when_done();
         for slot in self.subflows.slots() {

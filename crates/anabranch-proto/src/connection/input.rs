@@ -118,6 +118,8 @@ impl Connection {
             }
             self.take_payload(now, slot);
         }
+        self.abort_if_data_is_lost();
+        self.subflows.refresh(slot);
         self.end_segment(now, slot);
     }
 
@@ -156,11 +158,9 @@ impl Connection {
         }
     }
 
-    /// The segment is processed.
+    /// The segment is processed, and the view of the subflow in `slot` is current.
     #[inline]
     pub(super) fn end_segment(&mut self, now: Instant, slot: Slot) {
-        self.abort_if_data_is_lost();
-        self.subflows.refresh(slot);
         self.subflows.detect_bottlenecks(now, slot);
         self.tune_buffers(now, slot);
         self.reap(now);
@@ -414,7 +414,7 @@ impl Connection {
     fn deliver(&mut self, now: Instant, slot: Slot) {
         let ctx = &mut self.subflows[slot];
         if !self.session.is_mptcp() {
-            while let Some((_, payload)) = ctx.subflow.poll_received() {
+            while let Some(payload) = ctx.subflow.poll_received() {
                 self.recv.queue.append(payload);
                 self.outbox.tell_readable();
             }
@@ -423,8 +423,13 @@ impl Connection {
             }
             return;
         }
-        while let Some((_, payload)) = ctx.subflow.poll_received() {
-            ctx.mappings.push(payload);
+        while let Some(payload) = self.subflows[slot].subflow.poll_received() {
+            let mappings = &mut self.subflows[slot].mappings;
+            if !self.config.header_prediction {
+                mappings.push(payload);
+            } else if let Some((data, payload)) = mappings.pass(payload) {
+                self.take_mapped(slot, data, payload);
+            }
         }
         self.hand_over(now, slot);
         let ctx = &mut self.subflows[slot];

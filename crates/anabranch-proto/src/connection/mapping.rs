@@ -202,7 +202,26 @@ impl MappingTable {
         })
     }
 
-    /// The next in-order payload arrived.
+    /// The next in-order payload arrived. Returns it with its data offset if nothing waits before it and a
+    /// mapping without checksum covers all of it. Otherwise it waits.
+    #[inline]
+    pub(crate) fn pass(&mut self, payload: Payload) -> Option<(u64, Payload)> {
+        let len = payload.len() as u64;
+        if self.waiting.is_empty()
+            && let Some(held) = self.mapping_of_head()
+            && held.checksum.is_none()
+            && held.end() - self.head >= len
+        {
+            self.shift = Some(held.shift());
+            let data = held.data + (self.head - held.subflow);
+            self.head += len;
+            return Some((data, payload));
+        }
+        self.push(payload);
+        None
+    }
+
+    /// The next in-order payload arrived, and waits.
     pub(crate) fn push(&mut self, payload: Payload) {
         self.waiting_bytes += payload.len() as u64;
         self.waiting.push_back(payload);

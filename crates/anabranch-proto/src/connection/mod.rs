@@ -216,6 +216,12 @@ impl Connection {
         self.outbox.poll_registration()
     }
 
+    /// Returns `true` if the connection is over, in order or with an error.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.session.has_ended()
+    }
+
     /// Returns `true` if nothing is left to do, so that the endpoint may forget the connection.
     pub(crate) fn is_gone(&self) -> bool {
         let ended = self.session.has_ended() && self.subflows.iter().all(|ctx| ctx.is_reaped());

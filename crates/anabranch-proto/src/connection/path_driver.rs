@@ -256,6 +256,12 @@ impl PathDriver {
         RemoveAddr::new(&self.removals)
     }
 
+    /// Returns `true` if no probe, no announcement and no removal is to be sent now.
+    #[inline]
+    pub(super) fn has_nothing_to_tell(&self, now: Instant) -> bool {
+        self.probes.is_empty() && self.removals.is_empty() && !self.announcements.are_due(now)
+    }
+
     /// The peer has been told about the removed addresses.
     pub(super) fn removals_are_told(&mut self) {
         self.removals.clear();

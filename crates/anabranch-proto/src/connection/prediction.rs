@@ -1,4 +1,5 @@
-//! Header prediction: usual segments skip most steps. Linux: `tcp_rcv_established`.
+//! Header prediction: usual segments skip most steps. Linux: `tcp_rcv_established`. Prediction of polls:
+//! a connection that has no data to send looks for none.
 //!
 //! In a bulk transfer, nearly every segment brings data or an acknowledgement and no rare option, on a
 //! subflow in its usual state. Most steps of [`Connection::handle_segment`] find nothing to do for it.
@@ -8,8 +9,10 @@
 use anabranch_wire::{Instant, Segment};
 
 use super::Connection;
+use super::scheduling::FullBuffers;
+use super::timer::Timer;
 use crate::platform::DataAckRule;
-use crate::subflow::RxContext;
+use crate::subflow::{Predicted, RxContext};
 use crate::view::Slot;
 
 impl Connection {
@@ -33,9 +36,9 @@ impl Connection {
         let optionless = dss.is_none() && !segment.payload.is_empty();
         let optionless_end = optionless.then(|| ctx.subflow.end_of(segment));
         let arrived = RxContext { window, shared_window, views };
-        if !ctx.subflow.handle_predicted(now, segment, &arrived) {
+        let Some(predicted) = ctx.subflow.handle_predicted(now, segment, &arrived) else {
             return false;
-        }
+        };
         self.data_rto.on_segment();
         self.data_fin.on_segment();
         match dss {
@@ -50,6 +53,11 @@ impl Connection {
             }
         }
         self.take_payload(now, slot);
+        self.abort_if_data_is_lost();
+        match predicted {
+            Predicted::Acknowledgement => self.subflows.refresh(slot),
+            Predicted::Data => self.subflows.refresh_after_receiving(slot),
+        }
         self.end_segment(now, slot);
         true
     }
@@ -65,5 +73,61 @@ impl Connection {
         self.config.header_prediction
             && self.session.is_open()
             && (!self.session.is_mptcp() || ready())
+    }
+
+    /// Returns `true` if the data level of an open connection has nothing to send for now: neither new
+    /// data nor copies, no probe, no announcement and no end of the stream.
+    ///
+    /// Then the steps between urgent segments and acknowledgements find nothing to do but
+    /// [`Connection::pass_over_data`]. This is never true if a step might change any other state.
+    #[inline]
+    pub(super) fn offers_no_data(&self, now: Instant) -> bool {
+        self.config.header_prediction
+            && self.session.is_open()
+            && !self.send.queue.is_finished()
+            && !self.send.queue.has_mapped_to_send()
+            && !self.subflows.are_paced()
+            && !self.subflows.want_tail_probe()
+            && !self.data_fin.is_due()
+            && self.paths.has_nothing_to_tell(now)
+            && self.lacks_data_or_room()
+    }
+
+    /// Nothing is unsent and the remedies are not to be asked, or no subflow has room and the scheduler
+    /// waits for that.
+    #[inline]
+    fn lacks_data_or_room(&self) -> bool {
+        if !self.scheduling.may_admit_more() {
+            return true;
+        }
+        match self.send.queue.unsent() {
+            0 => {
+                !self.send.writer_waits()
+                    || self.scheduling.has_asked_remedies()
+                    || self.subflows.len() < 2
+            }
+            _ => {
+                self.scheduling.waits_for_room()
+                    && !self.send.number_width_is_due()
+                    && self.subflows.are_full()
+            }
+        }
+    }
+
+    /// The effects of looking for data, if there is none to send.
+    #[inline]
+    pub(super) fn pass_over_data(&mut self, now: Instant) {
+        if !self.scheduling.may_admit_more() {
+            return;
+        }
+        self.timers.stop(Timer::Scheduler);
+        let full = match self.send.queue.unsent() {
+            0 => self.full_buffers(),
+            _ => {
+                self.note_pending_timers(now);
+                FullBuffers::default()
+            }
+        };
+        self.scheduling.limited_by(now, full);
     }
 }

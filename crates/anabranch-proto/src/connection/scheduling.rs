@@ -10,6 +10,7 @@ use crate::view::{SubflowId, SubflowSet};
 pub(super) struct Scheduling {
     scheduler: Box<dyn Scheduler>,
     follows_linux: bool,
+    waits_for_room: bool,
     /// The subflows on which it last wanted copies of new data.
     copies: SubflowSet,
     /// The remedies were asked since the last change.
@@ -27,6 +28,7 @@ impl Scheduling {
     pub(super) fn new(scheduler: Box<dyn Scheduler>) -> Self {
         Scheduling {
             follows_linux: scheduler.follows_linux(),
+            waits_for_room: scheduler.waits_for_room(),
             scheduler,
             copies: SubflowSet::EMPTY,
             remedies_asked: false,
@@ -64,6 +66,12 @@ impl Scheduling {
     #[inline]
     pub(super) fn follows_linux(&self) -> bool {
         self.follows_linux
+    }
+
+    /// Returns `true` if the scheduler only waits while no usable subflow has room.
+    #[inline]
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.waits_for_room
     }
 
     /// Ask the scheduler.

@@ -161,7 +161,13 @@ impl Sender {
     /// this host changes to 8-byte numbers now.
     #[inline]
     pub(super) fn check_number_width(&mut self, now: Instant) -> bool {
-        self.queue.nxt() >= self.check_wrap_from && self.check_wrap(now)
+        self.number_width_is_due() && self.check_wrap(now)
+    }
+
+    /// Returns `true` if [`Sender::check_number_width`] will check it.
+    #[inline]
+    pub(super) fn number_width_is_due(&self) -> bool {
+        self.queue.nxt() >= self.check_wrap_from
     }
 
     fn check_wrap(&mut self, now: Instant) -> bool {

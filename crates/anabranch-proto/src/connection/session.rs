@@ -112,12 +112,12 @@ impl Session {
 
     #[inline]
     pub(super) fn is_tcp(&self) -> bool {
-        self.mode == Mode::Tcp
+        matches!(self.mode, Mode::Tcp)
     }
 
     #[inline]
     pub(super) fn is_negotiating(&self) -> bool {
-        self.mode == Mode::Negotiating
+        matches!(self.mode, Mode::Negotiating)
     }
 
     #[inline]

@@ -242,6 +242,43 @@ impl Subflows {
         }
     }
 
+    /// Returns `true` if no subflow has anything to send but what the scheduler decides, and the end of
+    /// each that has ended was processed.
+    #[inline]
+    pub(super) fn are_quiet(&self) -> bool {
+        self.touched.slots().all(|slot| {
+            let ctx = &self.contexts[slot];
+            ctx.subflow.is_quiet() && !ctx.has_just_ended()
+        })
+    }
+
+    /// Returns `true` if the tail loss probe of a subflow is due.
+    #[inline]
+    pub(super) fn want_tail_probe(&self) -> bool {
+        self.touched.slots().any(|slot| self.contexts[slot].subflow.wants_tail_probe())
+    }
+
+    /// All subflows were asked, and [are quiet](Subflows::are_quiet).
+    #[inline]
+    pub(super) fn settle_all(&mut self) {
+        self.touched = SubflowSet::EMPTY;
+    }
+
+    /// Returns `true` if no usable subflow has room for a full segment, and one of them has data in
+    /// flight, so that an acknowledgement will make room.
+    #[inline]
+    pub(super) fn are_full(&self) -> bool {
+        let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
+        let mut in_flight = 0;
+        for view in usable {
+            if view.can_send() {
+                return false;
+            }
+            in_flight |= view.bytes_in_flight;
+        }
+        in_flight > 0
+    }
+
     /// Returns `true` if the segments of some subflow leave at a rate.
     #[inline]
     pub(super) fn are_paced(&self) -> bool {
@@ -506,6 +543,16 @@ impl Subflows {
         limit_room(&mut self.remedies, view);
         if before != (view.usability, view.mss) {
             self.find_largest_mss();
+        }
+    }
+
+    /// Update the view of the subflow in `slot` after it has only received data.
+    #[inline]
+    pub(super) fn refresh_after_receiving(&mut self, slot: Slot) {
+        let view = &mut self.views[slot];
+        match self.contexts[slot].subflow.after_receiving(view) {
+            true => limit_room(&mut self.remedies, view),
+            false => self.refresh(slot),
         }
     }
 

@@ -28,7 +28,13 @@ impl Connection {
         if update_is_due {
             self.subflows.demand_acks();
         }
-        let segment = self.poll_segment(now, self.data_level_with(window));
+        let offers_data = !self.offers_no_data(now);
+        if !offers_data && self.subflows.are_quiet() {
+            self.pass_over_data(now);
+            self.subflows.settle_all();
+            return None;
+        }
+        let segment = self.poll_segment(now, self.data_level_with(window), offers_data);
         match segment {
             Some(_) => self.recv.queue.on_advertised(window),
             None => self.settle(now),
@@ -49,26 +55,36 @@ impl Connection {
         self.subflows.settle();
     }
 
-    fn poll_segment(&mut self, now: Instant, mut level: DataLevel) -> Option<PooledSegment> {
+    /// `offers_data` is false if [`Connection::offers_no_data`].
+    fn poll_segment(
+        &mut self,
+        now: Instant,
+        mut level: DataLevel,
+        offers_data: bool,
+    ) -> Option<PooledSegment> {
         for slot in self.subflows.touched().slots() {
             if let Some(segment) = self.subflows[slot].subflow.poll_transmit(now, &level) {
                 self.subflows.refresh(slot);
                 return Some(segment);
             }
         }
-        if self.session.is_open() && self.scheduling.may_admit_more() {
-            if let Some(segment) = self.poll_data(now, &level) {
-                return Some(segment);
+        if !offers_data {
+            self.pass_over_data(now);
+        } else {
+            if self.session.is_open() && self.scheduling.may_admit_more() {
+                if let Some(segment) = self.poll_data(now, &level) {
+                    return Some(segment);
+                }
+                self.scheduling.limited_by(now, self.full_buffers());
             }
-            self.scheduling.limited_by(now, self.full_buffers());
-        }
-        self.plan_fin();
-        if self.paths.has_removals() {
-            self.signal_removals();
-        }
-        self.signal_addresses(now);
-        if self.data_fin.is_due() {
-            self.subflows.touch_all();
+            self.plan_fin();
+            if self.paths.has_removals() {
+                self.signal_removals();
+            }
+            self.signal_addresses(now);
+            if self.data_fin.is_due() {
+                self.subflows.touch_all();
+            }
         }
         for slot in self.subflows.touched().slots() {
             level.data_fin = self.data_fin_for(now, slot);

@@ -16,7 +16,15 @@ pub(super) struct Demultiplexer {
     all: BTreeMap<AddressPair, SubflowIndex>,
     /// The last subflow that was found for each place. Subflows with the same place replace each
     /// other, and are then found by a search.
-    recent: [Option<(AddressPair, SubflowIndex)>; RECENT],
+    recent: [Option<Recent>; RECENT],
+}
+
+/// A subflow that was found.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    local: SocketAddress,
+    remote: SocketAddress,
+    index: SubflowIndex,
 }
 
 /// Location of a subflow.
@@ -39,18 +47,18 @@ impl AddressPair {
     fn new(local: SocketAddress, remote: SocketAddress) -> Self {
         AddressPair { ports: (local.port, remote.port), addresses: (local.address, remote.address) }
     }
+}
 
-    /// The place in the list of recent subflows, by a hash.
-    fn place(&self) -> usize {
-        let low = |address: &IpAddr| match address {
-            IpAddr::V4(address) => address.to_bits() as usize,
-            IpAddr::V6(address) => address.to_bits() as usize,
-        };
-        let (local, remote) = (low(&self.addresses.0), low(&self.addresses.1));
-        let mixed = usize::from(self.ports.0 ^ self.ports.1) ^ local ^ remote;
-        // The subnets of several paths differ in a higher byte.
-        (mixed ^ mixed >> 8 ^ mixed >> 16) % RECENT
-    }
+/// The place of a subflow in the list of recent ones, by a hash.
+#[inline]
+fn place(local: &SocketAddress, remote: &SocketAddress) -> usize {
+    let low = |end: &SocketAddress| match end.address {
+        IpAddr::V4(address) => address.to_bits() as usize,
+        IpAddr::V6(address) => address.to_bits() as usize,
+    };
+    let mixed = usize::from(local.port ^ remote.port) ^ low(local) ^ low(remote);
+    // The subnets of several paths differ in a higher byte.
+    (mixed ^ mixed >> 8 ^ mixed >> 16) % RECENT
 }
 
 impl Demultiplexer {
@@ -58,18 +66,20 @@ impl Demultiplexer {
     #[inline]
     pub(super) fn find(
         &mut self,
-        local: SocketAddress,
-        remote: SocketAddress,
+        local: &SocketAddress,
+        remote: &SocketAddress,
     ) -> Option<SubflowIndex> {
-        let pair = AddressPair::new(local, remote);
-        let place = &mut self.recent[pair.place()];
-        if let Some((recent, index)) = place
-            && *recent == pair
-        {
-            return Some(*index);
+        match &self.recent[place(local, remote)] {
+            Some(recent) if recent.local == *local && recent.remote == *remote => {
+                Some(recent.index)
+            }
+            _ => self.search(*local, *remote),
         }
-        let index = *self.all.get(&pair)?;
-        *place = Some((pair, index));
+    }
+
+    fn search(&mut self, local: SocketAddress, remote: SocketAddress) -> Option<SubflowIndex> {
+        let index = *self.all.get(&AddressPair::new(local, remote))?;
+        self.recent[place(&local, &remote)] = Some(Recent { local, remote, index });
         Some(index)
     }
 
@@ -86,13 +96,13 @@ impl Demultiplexer {
     ) {
         let pair = AddressPair::new(local, remote);
         self.all.insert(pair, index);
-        self.recent[pair.place()] = None;
+        self.recent[place(&local, &remote)] = None;
     }
 
     pub(super) fn remove(&mut self, local: SocketAddress, remote: SocketAddress) {
         let pair = AddressPair::new(local, remote);
         self.all.remove(&pair);
-        self.recent[pair.place()] = None;
+        self.recent[place(&local, &remote)] = None;
     }
 }
 
@@ -110,13 +120,13 @@ mod tests {
         let connection = |found: Option<SubflowIndex>| found.map(|index| index.connection);
         let mut table = Demultiplexer::default();
         let (local, remote) = (at(1, 80), at(2, 5000));
-        assert_eq!(connection(table.find(local, remote)), None);
+        assert_eq!(connection(table.find(&local, &remote)), None);
         table.insert(local, remote, index(1));
-        assert_eq!(connection(table.find(local, remote)), Some(1));
+        assert_eq!(connection(table.find(&local, &remote)), Some(1));
         table.insert(local, remote, index(2));
-        assert_eq!(connection(table.find(local, remote)), Some(2));
+        assert_eq!(connection(table.find(&local, &remote)), Some(2));
         table.remove(local, remote);
-        assert_eq!(connection(table.find(local, remote)), None);
+        assert_eq!(connection(table.find(&local, &remote)), None);
         assert!(!table.contains(local, remote));
     }
 
@@ -129,7 +139,7 @@ mod tests {
         }
         for _ in 0..2 {
             for (number, remote) in (0..).zip(&remotes) {
-                let found = table.find(at(1, 80), *remote);
+                let found = table.find(&at(1, 80), remote);
                 assert_eq!(found.map(|index| index.connection), Some(number));
             }
         }

@@ -4,6 +4,7 @@ mod answers;
 mod blackhole;
 mod demultiplexer;
 mod fast_open;
+mod slot;
 mod unknown;
 
 use core::fmt;
@@ -31,6 +32,7 @@ use crate::subflow::FastOpen;
 use crate::trace::TraceEvent;
 
 use demultiplexer::{Demultiplexer, SubflowIndex};
+use slot::ConnectionSlot;
 
 /// Identifies a connection of an [`Endpoint`]; identifiers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,15 +86,6 @@ impl fmt::Debug for Endpoint {
 struct Identity {
     key: u64,
     secrets: Secrets,
-}
-
-struct ConnectionSlot {
-    generation: u32,
-    connection: Option<Box<Connection>>,
-    dirty: bool,
-    /// Included in [`Endpoint::half_open`].
-    half_open: bool,
-    wake_up: Instant,
 }
 
 /// First port of the dynamic range. RFC 6056 §3.2.
@@ -258,7 +251,7 @@ impl Endpoint {
             self.counters.checksum_errors += 1;
             return;
         }
-        match self.table.find(segment.destination, segment.source) {
+        match self.table.find(&segment.destination, &segment.source) {
             Some(on @ SubflowIndex { connection: index, slot }) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
@@ -279,7 +272,7 @@ impl Endpoint {
     /// segments from now on, and retransmits data that was too large. Reports about segments that
     /// are not outstanding have no effect. RFC 1191, RFC 8201.
     pub fn handle_too_big(&mut self, message: &PacketTooBig) {
-        let found = self.table.find(message.quoted_source, message.quoted_destination);
+        let found = self.table.find(&message.quoted_source, &message.quoted_destination);
         let Some(SubflowIndex { connection: index, slot }) = found else { return };
         if let Some(connection) = &mut self.slots[index as usize].connection {
             connection.handle_too_big(slot, message.quoted_seq, message.mtu);
@@ -536,12 +529,13 @@ impl Endpoint {
             slot.dirty = true;
             self.dirty.push_back(index);
         }
-        if slot.half_open || slot.connection.as_ref().is_some_and(|c| c.has_output()) {
+        if slot.has_output() {
             self.take_output(index);
         }
     }
 
     /// Take what a connection has to tell the application and this endpoint.
+    #[inline(never)]
     fn take_output(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if slot.half_open && !slot.connection.as_ref().is_some_and(|c| c.is_half_open()) {
@@ -560,8 +554,11 @@ impl Endpoint {
 
     /// The connection has nothing more to send for now.
     fn settle(&mut self, index: u32) {
-        self.touched(index);
-        self.slots[index as usize].dirty = false;
+        let slot = &mut self.slots[index as usize];
+        slot.dirty = false;
+        if slot.has_output() {
+            self.take_output(index);
+        }
         self.forget_if_gone(index);
         let deadline =
             self.slots[index as usize].connection.as_ref().and_then(|c| c.poll_timeout());
@@ -571,7 +568,15 @@ impl Endpoint {
     }
 
     /// Forget a connection that has nothing left to do and whose events were polled.
+    #[inline]
     fn forget_if_gone(&mut self, index: u32) {
+        if self.slots[index as usize].has_ended() {
+            self.forget_ended(index);
+        }
+    }
+
+    #[cold]
+    fn forget_ended(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let Some(connection) = slot.connection.as_ref().filter(|c| c.is_gone()) else { return };
         let id = ConnectionId { index, generation: slot.generation };
@@ -588,10 +593,11 @@ impl Endpoint {
 
     fn wake_at(&mut self, index: u32, deadline: Instant) {
         let slot = &mut self.slots[index as usize];
-        if deadline < slot.wake_up {
-            slot.wake_up = deadline;
-            self.wake_ups.push(Reverse((deadline, index)));
+        if deadline >= slot.wake_up {
+            return;
         }
+        slot.wake_up = deadline;
+        self.wake_ups.push(Reverse((deadline, index)));
         // Stale entries are removed at their time, which may be hours away.
         if self.wake_ups.len() > STALE_PER_SLOT * (self.slots.len() + 16) {
             self.wake_ups.clear();
@@ -688,13 +694,7 @@ impl Endpoint {
     fn insert(&mut self, connection: Connection) -> u32 {
         self.opened += 1;
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(ConnectionSlot {
-                generation: 0,
-                connection: None,
-                dirty: false,
-                half_open: false,
-                wake_up: Instant::FAR_FUTURE,
-            });
+            self.slots.push(ConnectionSlot::default());
             self.slots.len() as u32 - 1
         });
         self.tokens.insert(connection.token(), index);

@@ -198,12 +198,6 @@ impl ReceiveWindow {
         self.promised = self.promised.max(end);
     }
 
-    /// Up to where the window would reach now.
-    #[inline]
-    fn edge(&self, held: RecvQueueState) -> u64 {
-        self.free(held).min(self.widest(held))
-    }
-
     /// Up to where the buffer has room.
     #[inline]
     fn free(&self, held: RecvQueueState) -> u64 {
@@ -265,8 +259,17 @@ impl ReceiveWindow {
     /// RFC 9293 §3.8.6.2.2. Full segments have `mss` bytes.
     #[inline]
     pub(crate) fn poll(&mut self, held: RecvQueueState, mss: u64) -> (u64, bool) {
-        let edge = self.edge(held);
-        // Nothing was read since the last call. Rounding would not move the edge on.
+        let free = self.free(held);
+        // Nothing was read since the last call.
+        if free <= self.promised {
+            return (self.move_to(held, self.promised), false);
+        }
+        self.poll_free(held, free.min(self.widest(held)), mss)
+    }
+
+    /// The same, if the buffer has room beyond the promised edge, up to `edge`.
+    fn poll_free(&mut self, held: RecvQueueState, edge: u64, mss: u64) -> (u64, bool) {
+        // Rounding would not move the edge on.
         if edge <= self.promised {
             return (self.move_to(held, self.promised), false);
         }

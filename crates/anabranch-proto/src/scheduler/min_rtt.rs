@@ -58,6 +58,10 @@ impl Scheduler for MinRtt {
         }
         Decision::Wait { until: None }
     }
+
+    fn waits_for_room(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

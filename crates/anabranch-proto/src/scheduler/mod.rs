@@ -171,6 +171,12 @@ pub trait Scheduler: Debug + Send {
         false
     }
 
+    /// Returns `true` if the scheduler waits, without a time and without a change of its state, while
+    /// no usable subflow has room. The engine then need not ask. It asks this once.
+    fn waits_for_room(&self) -> bool {
+        false
+    }
+
     /// `bytes` of new data were mapped to `subflow`.
     fn on_sent(&mut self, _subflow: SubflowId, _bytes: u64) {}
 }

@@ -11,6 +11,8 @@ use crate::platform::{Counts, Cwnd, Growth, Reduction};
 use crate::view::{Phase, SubflowView};
 
 impl Subflow {
+    /// Process an acknowledgement up to `ack`. Returns `false` if the subflow sends nothing that it could
+    /// tell about.
     pub(super) fn process_ack(
         &mut self,
         now: Instant,
@@ -18,9 +20,10 @@ impl Subflow {
         same_window: bool,
         segment: &Segment,
         views: &[SubflowView],
-    ) {
+    ) -> bool {
         if ack == self.una && self.expects_no_acknowledgement(segment) {
-            return self.update_pacing();
+            self.update_pacing();
+            return false;
         }
         let flight_before = self.bytes_in_flight();
         let before = self.before_ack();
@@ -105,6 +108,7 @@ impl Subflow {
         if self.ecn.is_holding() && self.timers.get(Timer::Retransmission).is_none() {
             self.arm_retransmission(now);
         }
+        true
     }
 
     /// Returns `true` if nothing is outstanding or in doubt, and the segment says nothing about it.

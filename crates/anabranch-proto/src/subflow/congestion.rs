@@ -19,6 +19,9 @@ use crate::view::{Slot, SubflowView};
 #[derive(Debug)]
 pub(super) struct Congestion {
     control: Box<dyn CongestionControl>,
+    /// Congestion window and slow-start threshold of the control.
+    cwnd: u64,
+    ssthresh: u64,
     usage: CwndUsage,
     /// Bytes that pacing would send in one round-trip time, as of the last acknowledgement.
     paced_window: u64,
@@ -56,6 +59,8 @@ impl Congestion {
             Box::new(Paced { pacer: Pacer::new(), sampler: models.then(RateSampler::new) })
         });
         Congestion {
+            cwnd: control.cwnd(),
+            ssthresh: control.ssthresh(),
             control,
             usage: CwndUsage::new(config.platform.growth),
             paced_window: 0,
@@ -84,6 +89,7 @@ impl Congestion {
         let found = self.sampler_mut().and_then(|sampler| sampler.lost(now, order, number, lost));
         if let Some(lost) = found {
             self.control.on_segment_lost(&lost);
+            self.take_window();
         }
     }
 
@@ -129,6 +135,7 @@ impl Congestion {
             && sampler.is_application_limited()
         {
             self.control.on_restart(now, sampler.delivered_at());
+            self.take_window();
         }
     }
 
@@ -141,6 +148,7 @@ impl Congestion {
     /// The control models the path: give it an acknowledgement.
     pub(super) fn on_rate_sample(&mut self, sample: &RateSample) {
         self.control.on_rate_sample(sample);
+        self.take_window();
     }
 
     /// Time at which the next segment may leave, if it waits for that; otherwise far in the future.
@@ -173,12 +181,18 @@ impl Congestion {
     /// The congestion window in bytes.
     #[inline]
     pub(super) fn cwnd(&self) -> u64 {
-        self.control.cwnd()
+        self.cwnd
     }
 
     #[inline]
     pub(super) fn ssthresh(&self) -> u64 {
-        self.control.ssthresh()
+        self.ssthresh
+    }
+
+    /// The control has processed something: take its window.
+    #[inline]
+    fn take_window(&mut self) {
+        (self.cwnd, self.ssthresh) = (self.control.cwnd(), self.control.ssthresh());
     }
 
     #[inline]
@@ -210,16 +224,19 @@ impl Congestion {
     #[inline]
     pub(super) fn notify(&mut self, event: &CongestionEvent, slot: Slot, views: &[SubflowView]) {
         self.control.on_congestion_event(event, slot.index(), views);
+        self.take_window();
     }
 
     /// An acknowledgement may let the window grow.
     #[inline]
     pub(super) fn on_ack(&mut self, sample: &AckSample, slot: Slot, views: &[SubflowView]) {
         self.control.on_ack(sample, slot.index(), views);
+        self.take_window();
     }
 
     pub(super) fn reduce(&mut self, reduction: ExternalReduction) {
         self.control.on_external_reduction(reduction);
+        self.take_window();
     }
 
     /// Data was sent, new or not.

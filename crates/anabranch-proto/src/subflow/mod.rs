@@ -41,6 +41,7 @@ pub(crate) use handshake::{FastOpen, FastOpenOutcome};
 pub(crate) use identity::{Identity, Purpose};
 pub(crate) use input::RxContext;
 pub(crate) use output::{Carries, DataLevel};
+pub(crate) use prediction::Predicted;
 use timer::Timer;
 
 use std::sync::Arc;
@@ -337,6 +338,17 @@ impl Subflow {
         self.congestion.on_used(now, self.una..self.nxt, cwnd);
     }
 
+    /// Update `view` after the subflow has only received data in a usual segment. Returns `false` if more
+    /// has changed than that changes.
+    #[inline]
+    pub(crate) fn after_receiving(&self, view: &mut SubflowView) -> bool {
+        view.available_cwnd = self.cwnd_for_new_data();
+        view.receive_rtt = self.clock.receive_rtt();
+        let same = view.usability == self.usability() && view.mss == self.mss;
+        debug_assert!(!same || *view == self.view(), "a change of the view that was not expected");
+        same
+    }
+
     #[inline]
     fn update_pacing(&mut self) {
         let in_flight = self.bytes_in_flight();
@@ -531,8 +543,9 @@ impl Subflow {
         u64::from(segment.header.window) << scale
     }
 
-    /// The next in-order payload with its subflow offset.
-    pub(crate) fn poll_received(&mut self) -> Option<(u64, Payload)> {
+    /// The next in-order payload.
+    #[inline]
+    pub(crate) fn poll_received(&mut self) -> Option<Payload> {
         self.receiver.poll_ready()
     }
 

@@ -5,8 +5,17 @@ use anabranch_wire::{Flags, Instant, Segment};
 use super::input::RxContext;
 use super::{State, Subflow, Timer};
 
+/// A usual segment that was processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Predicted {
+    /// The subflow has data outstanding, and the segment may have acknowledged some.
+    Acknowledgement,
+    /// The subflow only receives.
+    Data,
+}
+
 impl Subflow {
-    /// Take the segment if it is a usual one; its payload is moved out. Otherwise returns `false`, and
+    /// Take the segment if it is a usual one; its payload is moved out. Otherwise returns `None`, and
     /// nothing has changed.
     ///
     /// For such a segment, the steps of RFC 9293 §3.10.7.4 that are left out here find nothing to do.
@@ -16,7 +25,7 @@ impl Subflow {
         now: Instant,
         segment: &mut Segment,
         arrived: &RxContext<'_>,
-    ) -> bool {
+    ) -> Option<Predicted> {
         let distance = self.receiver.distance(segment.header.seq);
         let ahead = i64::from(segment.header.ack.distance_from(self.snd_una()));
         if !self.is_usual()
@@ -26,7 +35,7 @@ impl Subflow {
             || (self.peer.timestamps && segment.options.timestamps.is_none())
             || self.is_old_duplicate(now, &segment.options)
         {
-            return false;
+            return None;
         }
         let ack = self.una + ahead as u64;
         self.totals.segments_received += 1;
@@ -36,9 +45,9 @@ impl Subflow {
             self.timers.stop(Timer::Doubt);
         }
         self.update_recent_timestamp(now, distance, &segment.options);
-        self.process_ack(now, ack, same_window, segment, arrived.views);
+        let sends = self.process_ack(now, ack, same_window, segment, arrived.views);
         self.receive(now, distance, segment, arrived.window);
-        true
+        Some(if sends { Predicted::Acknowledgement } else { Predicted::Data })
     }
 
     /// The handshake is complete, no FIN was sent or has arrived, and nothing is to be said or repeated

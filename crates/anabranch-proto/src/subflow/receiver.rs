@@ -26,7 +26,7 @@ pub(crate) struct Receiver {
     /// A range that was received twice, to be reported once. RFC 2883.
     duplicate: Option<(u64, u64)>,
     /// In-order data that the data level has not taken yet.
-    ready: VecDeque<(u64, Payload)>,
+    ready: VecDeque<Payload>,
     acks: AckState,
     full_segment: FullSegment,
 }
@@ -232,9 +232,8 @@ impl Receiver {
     }
 
     fn deliver(&mut self, payload: Payload) {
-        let start = self.nxt;
         self.nxt += payload.len() as u64;
-        self.ready.push_back((start, payload));
+        self.ready.push_back(payload);
     }
 
     fn on_fin(&mut self) {
@@ -244,8 +243,9 @@ impl Receiver {
         }
     }
 
-    /// The next in-order data with its subflow offset.
-    pub(crate) fn poll_ready(&mut self) -> Option<(u64, Payload)> {
+    /// The next in-order data.
+    #[inline]
+    pub(crate) fn poll_ready(&mut self) -> Option<Payload> {
         self.ready.pop_front()
     }
 
@@ -648,9 +648,8 @@ mod tests {
         assert!(receiver.ack_is_due());
         assert_eq!(receiver.nxt(), 2001);
         let mut next = 1;
-        while let Some((start, payload)) = receiver.poll_ready() {
-            assert_eq!(start, next);
-            assert!(payload.matches_pattern(start));
+        while let Some(payload) = receiver.poll_ready() {
+            assert!(payload.matches_pattern(next));
             next += payload.len() as u64;
         }
         assert_eq!(next, 2001);
