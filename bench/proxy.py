@@ -429,7 +429,8 @@ def load(
         minute = (time.monotonic() - began) / 60
         rows.append([f"{minute:.1f}", *(f"{size:.1f}" for size in sizes), *each])
         print("  ".join(rows[-1]), flush=True)
-    rest, _ = holding.communicate(timeout=120)
+    left = began + seconds - time.monotonic()
+    rest, _ = holding.communicate(timeout=left + 120)
     counts: dict[str, int] = json.loads(rest)
     return rows, counts
 
