@@ -165,8 +165,9 @@ impl Subflow {
         if self.ecn.is_agreed() {
             self.make_markable(&mut segment, start + len);
         }
-        if len > self.mss.into() {
-            self.path_mtu.on_large_sent(start, start + len, segment.wire_len());
+        if let Some(more) = len.checked_sub(self.mss.into()).filter(|more| *more > 0) {
+            let size = self.path_mtu.value() + more as u16;
+            self.path_mtu.on_probe_sent(start, start + len, size);
         }
         self.before_transmission(now);
         self.board.push(start, payload, meta, flags, now);

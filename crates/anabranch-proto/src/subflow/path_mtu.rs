@@ -125,12 +125,11 @@ impl PathMtu {
         (probe.is_none() && high - low >= THRESHOLD).then_some(low + (high - low).div_ceil(2))
     }
 
-    /// A packet of `size` bytes was sent that carries the payload from `start` to `end`. If it is larger
-    /// than the size that is known to pass, it is a probe. Payload that was cut before the segments
-    /// became smaller is one as well.
-    pub(super) fn on_large_sent(&mut self, start: u64, end: u64, size: usize) {
-        let size = u16::try_from(size).unwrap_or(u16::MAX);
-        if let Some(search) = self.search.as_mut().filter(|search| size > search.low) {
+    /// A packet of `size` bytes was sent that carries the payload from `start` to `end`. It is larger
+    /// than the size that is known to pass: a probe, or payload that was cut before segments became
+    /// smaller.
+    pub(super) fn on_probe_sent(&mut self, start: u64, end: u64, size: u16) {
+        if let Some(search) = &mut self.search {
             search.probe = Some(Probe { start, end, size });
         }
     }
@@ -262,7 +261,7 @@ mod tests {
     fn a_report_about_a_probe_ends_it() {
         let mut path_mtu = PathMtu::new(1500, MtuProbing::Always, OVERHEAD);
         let size = path_mtu.next_probe().expect("a search is under way");
-        path_mtu.on_large_sent(1, 1001, size.into());
+        path_mtu.on_probe_sent(1, 1001, size);
         assert!(path_mtu.on_too_big(1200, true), "the probe is in flight");
         // What it carried arrives in pieces, which says nothing about its size.
         assert!(!path_mtu.on_acknowledged(1001));
@@ -288,7 +287,7 @@ mod tests {
             let mut path_mtu = PathMtu::new(1500, MtuProbing::Always, OVERHEAD);
             let mut una = 1;
             while let Some(size) = path_mtu.next_probe() {
-                path_mtu.on_large_sent(una, una + 1000, size.into());
+                path_mtu.on_probe_sent(una, una + 1000, size);
                 assert!(path_mtu.next_probe().is_none(), "one probe at a time");
                 match size <= actual {
                     true => {
@@ -306,13 +305,10 @@ mod tests {
     #[test]
     fn a_size_passes_although_an_earlier_packet_of_it_was_lost() {
         let mut path_mtu = PathMtu::new(1500, MtuProbing::Always, OVERHEAD);
-        path_mtu.on_large_sent(1, 1449, 1500);
+        path_mtu.on_probe_sent(1, 1449, 1500);
         assert!(path_mtu.on_lost(1));
-        path_mtu.on_large_sent(1, 1449, 1500);
+        path_mtu.on_probe_sent(1, 1449, 1500);
         assert!(path_mtu.on_acknowledged(1449));
         assert_eq!((path_mtu.value(), path_mtu.next_probe()), (1500, None));
-        // Segments of the known size are no probes.
-        path_mtu.on_large_sent(1449, 2897, 1500);
-        assert!(!path_mtu.on_lost(1449));
     }
 }
