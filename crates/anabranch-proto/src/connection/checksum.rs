@@ -53,7 +53,7 @@ impl Connection {
     pub(super) fn hand_over(&mut self, now: Instant, slot: Slot) {
         loop {
             while let Some((data, payload)) = self.subflows[slot].mappings.poll() {
-                self.take_mapped(slot, data, payload);
+                self.handle_mapped(slot, data, payload);
             }
             if !self.session.checksums() {
                 return;
@@ -70,7 +70,7 @@ impl Connection {
 
     /// Payload that arrived on the subflow in `slot` belongs at data offset `data`.
     #[inline]
-    pub(super) fn take_mapped(&mut self, slot: Slot, data: u64, payload: Payload) {
+    pub(super) fn handle_mapped(&mut self, slot: Slot, data: u64, payload: Payload) {
         match self.recv.queue.insert(slot, data, payload) {
             Inserted::Delivered => self.outbox.tell_readable(),
             Inserted::Waiting => self.counters.ofo_queue += 1,

@@ -428,7 +428,7 @@ impl Connection {
             if !self.config.header_prediction {
                 mappings.push(payload);
             } else if let Some((data, payload)) = mappings.pass(payload) {
-                self.take_mapped(slot, data, payload);
+                self.handle_mapped(slot, data, payload);
             }
         }
         self.hand_over(now, slot);

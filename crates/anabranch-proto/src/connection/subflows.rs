@@ -274,7 +274,7 @@ impl Subflows {
             if view.can_send() {
                 return false;
             }
-            in_flight |= view.bytes_in_flight;
+            in_flight += view.bytes_in_flight;
         }
         in_flight > 0
     }

@@ -89,7 +89,7 @@ impl Congestion {
         let found = self.sampler_mut().and_then(|sampler| sampler.lost(now, order, number, lost));
         if let Some(lost) = found {
             self.control.on_segment_lost(&lost);
-            self.take_window();
+            self.cache_window();
         }
     }
 
@@ -135,7 +135,7 @@ impl Congestion {
             && sampler.is_application_limited()
         {
             self.control.on_restart(now, sampler.delivered_at());
-            self.take_window();
+            self.cache_window();
         }
     }
 
@@ -148,7 +148,7 @@ impl Congestion {
     /// The control models the path: give it an acknowledgement.
     pub(super) fn on_rate_sample(&mut self, sample: &RateSample) {
         self.control.on_rate_sample(sample);
-        self.take_window();
+        self.cache_window();
     }
 
     /// Time at which the next segment may leave, if it waits for that; otherwise far in the future.
@@ -189,9 +189,9 @@ impl Congestion {
         self.ssthresh
     }
 
-    /// The control has processed something: take its window.
+    /// The control has processed something: keep its window.
     #[inline]
-    fn take_window(&mut self) {
+    fn cache_window(&mut self) {
         (self.cwnd, self.ssthresh) = (self.control.cwnd(), self.control.ssthresh());
     }
 
@@ -224,19 +224,19 @@ impl Congestion {
     #[inline]
     pub(super) fn notify(&mut self, event: &CongestionEvent, slot: Slot, views: &[SubflowView]) {
         self.control.on_congestion_event(event, slot.index(), views);
-        self.take_window();
+        self.cache_window();
     }
 
     /// An acknowledgement may let the window grow.
     #[inline]
     pub(super) fn on_ack(&mut self, sample: &AckSample, slot: Slot, views: &[SubflowView]) {
         self.control.on_ack(sample, slot.index(), views);
-        self.take_window();
+        self.cache_window();
     }
 
     pub(super) fn reduce(&mut self, reduction: ExternalReduction) {
         self.control.on_external_reduction(reduction);
-        self.take_window();
+        self.cache_window();
     }
 
     /// Data was sent, new or not.
