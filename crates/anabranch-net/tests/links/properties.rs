@@ -238,7 +238,7 @@ proptest! {
         driver.run_out();
         let mut numbers = driver.numbers();
         if model == JitterModel::Fifo {
-            let has_flows = matches!(discipline, Discipline::FqCoDel(_));
+            let has_flows = matches!(discipline, Discipline::FqCoDel(_) | Discipline::Cake(_));
             prop_assert!(has_flows || numbers.is_sorted());
             for flow in 0..FLOWS {
                 let of_flow = numbers.iter().filter(|&number| number % FLOWS == flow);
