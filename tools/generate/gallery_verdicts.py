@@ -103,7 +103,8 @@ def pages(kept: Mapping[str, Any]) -> dict[Path, str]:
     found = records(kept)
     gallery = GALLERY.read_text(encoding="utf-8")
     gallery = between(gallery, "summary", verdicts.summary(found))
-    gallery = between(gallery, "verdicts", verdicts.markdown(found))
+    with_entries = [(catalogue.entry(each.entry), each) for each in found]
+    gallery = between(gallery, "verdicts", verdicts.markdown(with_entries))
     conclusions = {
         claim.id: claim.conclusion.partition(";")[0] for each in found for claim in each.claims
     }

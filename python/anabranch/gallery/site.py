@@ -71,7 +71,7 @@ def save(exhibits: Sequence[Exhibit], folder: Path) -> None:
         counts=report.counts([each for one in exhibits for each in one.judgements]),
         **{name: about[name] for name in ("command", "version", "commit")},
     )
-    tables = verdicts.markdown([each.record for each in exhibits])
+    tables = verdicts.markdown([(each.entry, each.record) for each in exhibits])
     write_whole(folder, {INDEX: page.encode(), VERDICTS: tables.encode()})
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.gallery import catalogue, comparison, further, sensitivity
+from anabranch.gallery import comparison, further, sensitivity
 from anabranch.gallery.entry import Entry
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.folder import Results
@@ -135,15 +135,16 @@ def summary(records: Iterable[Record]) -> str:
     return f"{begin}\n\n{table}\n\n{artefact}"
 
 
-def markdown(records: Sequence[Record]) -> str:
+def markdown(found: Sequence[tuple[Entry, Record]]) -> str:
     """The verdicts of all entries, as tables in Markdown."""
+    records = [record for _, record in found]
     compared = [each for each in records if each.on_systems]
     parts = [_table(_OVERVIEW, map(_overview, records), "lllrrrl")]
     if compared:
         total = map(sum, zip(*(each.on_systems for each in compared), strict=True))
         rows = [(_link(each.entry), *each.on_systems) for each in compared]
         parts.append(_table(("entry", *comparison.COUNTED), [*rows, ("all", *total)], "lrrrrr"))
-    return "\n\n".join([*parts, *map(_section, records)]) + "\n"
+    return "\n\n".join([*parts, *(_section(*each) for each in found)]) + "\n"
 
 
 _OVERVIEW = ("entry", "claims", "judged on", "seeds", "runs", "CPU s", "measured")
@@ -158,8 +159,7 @@ def _overview(record: Record) -> Sequence[Any]:
     return _link(record.entry), *cells, measured + state
 
 
-def _section(record: Record) -> str:
-    entry = catalogue.entry(record.entry)
+def _section(entry: Entry, record: Record) -> str:
     statements = {claim.id: claim.statement for claim in entry.claims}
     full = " --full" if record.tier == "full" else ""
     parts = [
