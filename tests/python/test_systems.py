@@ -7,7 +7,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from anabranch import _core
-from anabranch.gallery import catalogue, comparison, systems
+from anabranch.gallery import catalogue, comparison, systems, verdicts
 from anabranch.gallery.entry import Entry, Tier
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.reproduce import execute, save_entry
@@ -189,6 +189,23 @@ def test_table_and_report_show_the_systems_side_by_side(
 
 
 R, NOT, OPEN = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.OPEN
+
+
+def test_a_record_keeps_the_verdicts_of_all_systems(
+    folder: Path, results: Results, judgements: list[Judgement]
+) -> None:
+    entry = dataclasses.replace(_entry(), id="not-in-the-catalogue")
+    record = verdicts.record(entry, judgements, results, folder)
+    assert verdicts.Record.of_json(json.loads(json.dumps(record.as_json()))) == record
+    assert (record.verdicts, record.seeds, record.runs) == ("1 reproduced, 1 not reproduced", 2, 6)
+    assert tuple(record.on_systems) == comparison.counts(judgements)
+    # The processor time includes that of the other systems.
+    assert record.cpu_s >= round(results.provenance["cpu_s"])
+    text = verdicts.markdown([(entry, record)])
+    assert "measured on: original kernel" in text
+    assert "Linux 6.12: lacks the mechanism | not reproduced, nor on the source's system |" in text
+    late = dataclasses.replace(record, superseded="It is old.")
+    assert "> **Superseded.** It is old." in verdicts.markdown([(entry, late)])
 
 
 @pytest.mark.parametrize(

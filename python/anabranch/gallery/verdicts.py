@@ -56,7 +56,8 @@ class Record:
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Record:
         """The record that `as_json` wrote."""
-        return cls(**{**found, "claims": [ClaimRecord(**claim) for claim in found["claims"]]})
+        claims = [ClaimRecord(**claim) for claim in found["claims"]]
+        return cls(**{**found, "claims": claims, "on_systems": tuple(found["on_systems"])})
 
     def as_json(self) -> dict[str, Any]:
         """The record as an object of JSON."""
