@@ -29,6 +29,8 @@ COUNTED = (
     "Linux lacks the mechanism",
 )
 """The numbers of `counts` in words."""
+BY_ARTEFACT = "reproduced by an artefact of the emulation"
+"""The conclusion if a claim holds only with a fault of the source's system."""
 
 _SYSTEM = "system"
 """The factor that names a system in the tables."""
@@ -113,7 +115,7 @@ def _conclusion(systems: Mapping[str, Judgement | None], source: Source) -> str:
     for system in source.systems:
         without = verdicts.get(system.without_artefact, Verdict.OPEN)
         if verdicts.get(system.name) is good and without in bad:
-            return "reproduced by an artefact of the emulation"
+            return BY_ARTEFACT
     there = set(verdicts.values())
     if good in there:
         return here.words if here is good else "reproduced on the source's system only"

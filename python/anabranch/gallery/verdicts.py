@@ -14,7 +14,6 @@ from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.folder import Results
 from anabranch.words import counted
 
-ARTEFACT = "reproduced by an artefact of the emulation"
 _ORDER = [each.words for each in Verdict]
 
 
@@ -124,7 +123,7 @@ def summary(records: Iterable[Record]) -> str:
         "lr",
     )
     conclusions = [claim.conclusion for each in compared for claim in each.claims]
-    by_artefact = sum(each.startswith(ARTEFACT) for each in conclusions)
+    by_artefact = sum(each.startswith(comparison.BY_ARTEFACT) for each in conclusions)
     begin = (
         f"Of {claims} claims of {counted(len(compared), 'source')} that ran a kernel, each judged "
         "on three systems:"
