@@ -106,7 +106,7 @@ def _claim(judgement: Judgement) -> ClaimRecord:
 
 
 def summary(records: Iterable[Record]) -> str:
-    """How many claims are reproduced on the source's system, on this engine, and on Linux."""
+    """Numbers of claims that hold on the source's system, on this engine, and on Linux."""
     compared = [each for each in records if each.on_systems]
     numbers = zip(*(each.on_systems for each in compared), strict=True)
     claims, source, engine, linux, lacking = map(sum, numbers)

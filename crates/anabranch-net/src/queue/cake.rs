@@ -118,7 +118,7 @@ struct Flow {
     cobalt: Cobalt,
 }
 
-/// How a flow counts, which decides about its list.
+/// State of a flow, which decides about its list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// It has no turn.

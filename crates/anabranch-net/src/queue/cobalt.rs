@@ -18,7 +18,7 @@ pub(super) struct Limits {
     pub(super) packet_time: Duration,
 }
 
-/// What to do with a packet that leaves the queue.
+/// Decision about a packet that leaves the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     Send,

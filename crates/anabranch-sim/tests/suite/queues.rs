@@ -6,7 +6,7 @@ use crate::common::{column, goodput, mean_block_delay, run};
 
 /// A bulk flow and a flow of small requests over 10 Mbit/s and 20 ms each way, with 120 ms of buffer.
 fn next_to_bulk(queue: &str) -> String {
-    // Linux gives CAKE at least 4 MB. After overflows, it drops at random for long.
+    // Linux gives CAKE at least 4 MB. After an overflow, CAKE drops at random for a long time.
     let limit = if queue == "cake" { "3000packets" } else { "100packets" };
     format!(
         "name = \"queues\"\nduration = \"40s\"\nwarm_up = \"10s\"\n\
