@@ -56,6 +56,8 @@ pub(crate) struct Expected {
     pub(crate) still: &'static [&'static str],
     /// Reasons that resets in the capture must state, at least once each.
     pub(crate) resets: &'static [&'static str],
+    /// Reason of the reset that ends a subflow before the DATA_FIN, unless both hosts end it with FINs.
+    pub(crate) ends: Option<&'static str>,
     /// Whether each host counts as many options as the other sends.
     pub(crate) exact: bool,
 }
@@ -85,6 +87,7 @@ const GOOD: Expected = Expected {
     engine: &[],
     still: &[],
     resets: &[],
+    ends: None,
     exact: false,
 };
 

@@ -160,6 +160,14 @@ fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
     let mut problems: Vec<_> = (case.expected.resets.iter().filter(says))
         .map(|reason| format!("no reset says {reason:?}, of {:?}", resets().collect::<Vec<_>>()))
         .collect();
+    if let Some(reason) = case.expected.ends {
+        let in_transfer = events.iter().take_while(|event| *event != "data_fin");
+        let fins = in_transfer.filter(|event| *event == "fin").count();
+        if fins < 2 && says(&&reason) {
+            problems
+                .push(format!("no subflow ends with two FINs, or a reset that says {reason:?}"));
+        }
+    }
     let count_of = |column: &str| match table("connections").column(column) {
         Some(Values::U64(values)) => values[0],
         _ => 0,

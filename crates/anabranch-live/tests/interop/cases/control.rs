@@ -162,7 +162,8 @@ fn removals(roles: Roles) -> Vec<Case> {
     if side_of(Stack::Kernel, roles) == Side::Client {
         // The kernel ends the subflow in order. It resets it if the engine has learnt of the removal
         // before the FIN, which waits behind data, and asks whether the path still works.
-        let case = |name, counts| case(name, &[FAST, SLOW], counts, good).command(500, remove);
+        let ended = Expected { ends: Some("unspecified error, permanent"), ..good };
+        let case = |name, counts| case(name, &[FAST, SLOW], counts, ended).command(500, remove);
         return vec![
             case("REMOVE_ADDR", removed),
             case("REMOVE_ADDR and back", again).command(800, add),
