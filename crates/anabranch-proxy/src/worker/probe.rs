@@ -33,6 +33,9 @@ const AHEAD: u64 = 64 << 10;
 /// Bytes of headers in a packet besides the IP header: TCP with timestamps, and a mapping with
 /// DATA_ACK (RFC 8684 §3.3).
 const HEADERS: f64 = 20.0 + 12.0 + 20.0;
+/// The round-trip time with a full queue is this quantile of all samples, and not their maximum, which
+/// a single pause of a host or of a link raises (this project).
+const FULL: f64 = 0.95;
 /// Least number of segments from which a share of losses follows (this project).
 const LEAST_SEGMENTS: u64 = 200;
 
@@ -193,14 +196,17 @@ impl Observer {
 
     fn result(&self, is_ipv4: bool) -> Observation {
         let Some(last) = self.samples.last() else { return Observation::default() };
-        let most = self.samples.iter().map(|sample| sample.srtt).fold(0.0, f64::max);
-        let queue = (most - last.min_rtt).max(0.0);
+        let mut rtts: Vec<_> = self.samples.iter().map(|sample| sample.srtt).collect();
+        rtts.sort_by(f64::total_cmp);
+        let most = rtts[rtts.len() - 1];
+        let deep = last.min_rtt + (most - last.min_rtt).max(0.0) / 2.0;
+        let full = rtts[((rtts.len() - 1) as f64 * FULL).round() as usize];
         let header = if is_ipv4 { 20.0 } else { 40.0 } + HEADERS;
         Observation {
-            rate: self.goodput(last.min_rtt + queue / 2.0) * (last.segment + header) / last.segment,
+            rate: self.goodput(deep) * (last.segment + header) / last.segment,
             min_rtt: last.min_rtt,
-            queue,
-            loss: self.loss(last.min_rtt + queue / 2.0, most),
+            queue: (full - last.min_rtt).max(0.0),
+            loss: self.loss(deep, most),
         }
     }
 
@@ -272,6 +278,12 @@ mod tests {
         // 72 bytes of headers for 1400 of payload.
         assert!((seen.rate / 1e7 - 1472.0 / 1400.0).abs() < 0.01, "{seen:?}");
         assert!((seen.min_rtt - 0.02).abs() < 1e-9 && (seen.queue - 0.08).abs() < 1e-9, "{seen:?}");
+    }
+
+    #[tokio::test]
+    async fn a_pause_is_no_queue() {
+        let rtts = [vec![(0.02, 0); 10], vec![(0.1, 0); 90], vec![(0.3, 0); 4]].concat();
+        assert!((observe(&rtts).queue - 0.08).abs() < 1e-9);
     }
 
     #[tokio::test]
