@@ -125,7 +125,7 @@ build-test-rust:
 	$(TEST_RUST) --no-run
 
 test-rust: ## test the Rust crates, with a few cases of interop
-	$(TEST_RUST)
+	$(TEST_RUST) --no-fail-fast
 
 check-python: $(TEST_VENV)/.installed ## check formatting, lints, types and imports of the Python code
 	$(TEST_BIN)/ruff check

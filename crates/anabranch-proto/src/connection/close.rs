@@ -258,7 +258,7 @@ impl Connection {
         if self.session.is_known() {
             self.outbox.tell(Event::SubflowClosed(id));
         }
-        let retry = self.subflows[slot].retry();
+        let retry = self.retry(self.subflows[slot].retry());
         let id = Some(id);
         let closed = PathEvent::SubflowClosed { id, local_address_id, remote, retry };
         self.tell_path_manager(now, &closed);
@@ -276,7 +276,10 @@ impl Connection {
         }
         let finished = end == Some(SubflowEnd::Finished);
         let waits = self.session.is_mptcp() && self.session.is_open() && !finished;
-        if waits && (self.session.is_listener() || self.expects_subflows()) {
+        let may_come = self.session.is_listener()
+            || self.expects_subflows()
+            || !self.config.platform.reopens_subflows;
+        if waits && may_come {
             // The timeout starts when the last working subflow ended.
             self.timers.set_if_earlier(Timer::Orphan, now + self.config.platform.give_up.orphaned);
             return;

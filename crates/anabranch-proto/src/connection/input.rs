@@ -93,11 +93,6 @@ impl Connection {
             self.on_subflow_ready(now, slot);
         }
         if overtakes && self.config.platform.joins.resets_overtaken {
-            // Linux opens no replacement. Without another subflow, the connection needs one (this
-            // project).
-            if !self.subflows.is_sole(slot) {
-                self.subflows[slot].set_retry(Some(Retry::Never));
-            }
             self.subflows.break_off(slot, ResetReason::MPTCP_SPECIFIC);
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself. RFC 9293

@@ -179,6 +179,8 @@ pub enum Retry {
     /// The peer reports a permanent obstacle. RFC 8684 §3.6: the host should not open the subflow
     /// again.
     Never,
+    /// A path manager in this host's kernel does not, before the interface comes up again (Linux).
+    NotInKernel,
 }
 
 /// An action that a path manager requests.

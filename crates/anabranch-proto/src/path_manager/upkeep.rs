@@ -9,7 +9,8 @@ use crate::view::{SubflowView, Usability};
 
 /// The wanted subflows, by pairs of addresses. A subflow that ends is reopened after a pause, which
 /// doubles with each consecutive failure, or at once when its interface comes up again. If the peer
-/// has reset it for good, it is reopened only when its interface comes up again.
+/// has reset it for good, or this host's kernel reopens none, it is reopened only when its interface
+/// comes up again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Upkeep {
     pairs: Vec<Pair>,
@@ -31,7 +32,8 @@ struct Pair {
     failures: u32,
     /// When a subflow of this pair was last established.
     worked_at: Option<Instant>,
-    /// The peer has reset a subflow of this pair for good. RFC 8684 §3.6.
+    /// The peer has reset a subflow of this pair for good, or this host's kernel would not open another
+    /// one. RFC 8684 §3.6.
     refused: bool,
     retry_at: Option<Instant>,
 }
@@ -212,7 +214,7 @@ impl Pair {
     fn on_closed(&mut self, now: Instant, retry: Retry) {
         self.existing = self.existing.saturating_sub(1);
         // RFC 8684 §3.6
-        self.refused |= retry == Retry::Never;
+        self.refused |= matches!(retry, Retry::Never | Retry::NotInKernel);
         // A subflow that was open for long without carrying data has not failed.
         let lasted = self.worked_at.is_some_and(|at| now.saturating_since(at) >= LONGEST_PAUSE);
         if retry == Retry::Soon || lasted {

@@ -81,6 +81,7 @@ impl Platform {
             acknowledges_opening_early: false,
             acknowledges_third_ack: true,
             closes_removed: false,
+            reopens_subflows: true,
             takes_smaller_receive_rtt: false,
             sends_each_write: false,
             data_ack: DataAckRule::AfterAck,

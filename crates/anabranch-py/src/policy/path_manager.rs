@@ -178,6 +178,7 @@ fn event_object<'py>(py: Python<'py>, event: &PathEvent<'_>) -> PyResult<Bound<'
                 Retry::Soon => "soon",
                 Retry::Later => "later",
                 Retry::Never => "never",
+                Retry::NotInKernel => "not_in_kernel",
             };
             let arguments = (id.map(PySubflowId), local_address_id, remote_end(remote)?, retry);
             module.call_method1("SubflowClosed", arguments)

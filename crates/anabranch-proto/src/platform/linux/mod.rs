@@ -334,6 +334,8 @@ impl Platform {
             // (`subflow_finish_connect`, `check_fully_established`).
             acknowledges_third_ack: false,
             closes_removed: false,
+            // `mptcp_pm_create_subflow_or_signal_addr` uses each endpoint once.
+            reopens_subflows: false,
             // `tcp_rcv_rtt_update`
             takes_smaller_receive_rtt: true,
             // `__mptcp_push_pending`: a burst does not extend beyond written data.
