@@ -42,6 +42,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "queue16-bbr": (60, 1100),
     "field-reports": (53, 570),
     "failing-paths": (4, 4),
+    "restored-paths": (3, 11),
     "linux-today": (360, 7800),
     "linux-small-path": (180, 3200),
 }
@@ -52,7 +53,7 @@ measured on two cores, without the runs on other systems. The quick tier is in p
 simulated time. Live entries take the time of their runs.
 """
 
-_LIVE = ("nsdi12-fig7",)
+_LIVE = ("nsdi12-fig7", "failing-paths")
 """Entries in virtual time that have a form in real time."""
 
 CALIBRATION = "calibration"

@@ -88,14 +88,18 @@ impl Linux {
         self.pace(context, view).map_or(f64::INFINITY, |pace| queued / pace.bytes_per_second)
     }
 
-    /// The subflow of `views` with the shortest linger time.
+    /// The subflow of `views` with the shortest linger time, and the oldest of several (`mptcp_for_each_subflow`).
     fn soonest<'a>(
         &mut self,
         context: &ScheduleContext<'_>,
         views: impl Iterator<Item = &'a SubflowView>,
     ) -> Option<&'a SubflowView> {
         let lingers = views.map(|view| (self.linger(context, view), view));
-        lingers.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, view)| view)
+        let soonest = lingers.min_by(|(one, first), (other, second)| {
+            // A subflow in a slot that is used again is younger than those in other slots.
+            one.total_cmp(other).then(first.id.generation.cmp(&second.id.generation))
+        });
+        soonest.map(|(_, view)| view)
     }
 
     /// Begin a burst, limited by the data and the window. The call after its end picks a subflow
@@ -204,6 +208,17 @@ mod tests {
         let assigned = [0, 4_000];
         context.assigned = &assigned;
         assert_eq!(scheduler.schedule(&context), Decision::Assign(fast.id));
+    }
+
+    #[test]
+    fn of_two_idle_subflows_the_older_one_has_the_data() {
+        let (first, other) = (view(0, 20), view(1, 40));
+        let again = SubflowView { id: SubflowId { slot: Slot(0), generation: 1 }, ..first };
+        for (views, oldest) in [([first, other], first), ([again, other], other)] {
+            let subflows = views.map(|view| SubflowView { bytes_in_flight: 0, ..view });
+            let decision = Linux::default().schedule(&context(&subflows, NEW));
+            assert_eq!(decision, Decision::Assign(oldest.id));
+        }
     }
 
     #[test]

@@ -127,3 +127,40 @@ fn a_subflow_that_was_given_up_is_not_replaced() {
         sent.iter().min().map_or(0.0, |least| *least as f64 / sent.iter().sum::<u64>() as f64);
     assert!((0.05..0.09).contains(&share), "{share}");
 }
+
+/// A stream over a path that goes away from 10 s to 20 s and another one. The bytes that each subflow
+/// sent.
+fn stream_over_a_path_that_comes_back(workload: &str) -> Vec<u64> {
+    let outcome = run(
+        &format!(
+            "name = \"back\"\nduration = \"60s\"\n\
+             [[path]]\nname = \"a\"\nrate = \"20Mbit/s\"\ndelay = \"10ms\"\nlimit = \"100packets\"\n\
+             change = [{{ at = \"10s\", state = \"down\", noticed = true }},\
+             {{ at = \"20s\", state = \"up\", noticed = true }}]\n\
+             [[path]]\nname = \"b\"\nrate = \"50Mbit/s\"\ndelay = \"20ms\"\nlimit = \"200packets\"\n\
+             jitter = \"2ms\"\n\
+             [[connection]]\nhost = {{ kind = \"linux\", buffers = \"socket\" }}\n\
+             direction = \"upload\"\nscheduler = \"linux\"\ncongestion_control = \"cubic_linux\"\n\
+             workload = {{ kind = \"cbr\", {workload} }}\n"
+        ),
+        1,
+    );
+    column(&outcome, "subflows", "bytes_sent")
+}
+
+#[test]
+fn linux_prefers_the_older_of_two_idle_subflows() {
+    // Bytes in Linux 6.18, of the first subflow, of the one that takes its place, and of the other one.
+    let cases = [
+        ("rate = \"16kbit/s\", block_size = \"200B\"", [20_000, 0, 100_000]),
+        ("rate = \"2Mbit/s\", block_size = \"8KiB\"", [2_498_560, 5_005_312, 7_512_064]),
+    ];
+    for (workload, linux) in cases {
+        let sent = stream_over_a_path_that_comes_back(workload);
+        println!("{sent:?}, Linux {linux:?}");
+        let total: u64 = linux.iter().sum();
+        for (ours, theirs) in sent.iter().zip(linux) {
+            assert!(ours.abs_diff(theirs) <= total / 50, "{sent:?}, Linux {linux:?}");
+        }
+    }
+}

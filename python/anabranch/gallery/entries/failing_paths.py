@@ -43,7 +43,8 @@ def _connection(stack: str) -> Connection:
     return replace(linux, host={**_HOST, "stale_loss_cnt": 1}) if stack == SOON else linux
 
 
-def _cell(tier: Tier, stack: str, event: str) -> Cell:
+def cell(tier: Tier, stack: str, event: str) -> Cell:
+    """The stream of a stack while one path fails, or both."""
     failure = (
         Change(at=f"{AT_S}s", state="down", noticed=False),
         Change(at=f"{AGAIN_S}s", state="up", noticed=False),
@@ -124,7 +125,7 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=90),
     full=Tier("full", seeds=20, measured_s=100),
-    design=grid(_cell, event=(ONE, ALL), stack=STYLES),
+    design=grid(cell, event=(ONE, ALL), stack=STYLES),
     uncertain_parameters=LINKS,
     claims=CLAIMS,
     headline="FP.b-all-paths",

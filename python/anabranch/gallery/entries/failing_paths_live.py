@@ -1,0 +1,140 @@
+"""Paths that fail and come back: Linux in real time, compared with the model of Linux."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from anabranch.gallery import panels
+from anabranch.gallery.claims import claim, for_each
+from anabranch.gallery.entries import failing_paths, restored_paths
+from anabranch.gallery.entries.failing_paths import ALL, BACKUP, LINUX, ONE, SOON
+from anabranch.gallery.entries.restored_paths import CUBIC, MESSAGES, SHORT, STREAM
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.metrics import STALL_S, share
+from anabranch.gallery.parameters import parameters
+from anabranch.gallery.references import cited
+from anabranch.gallery.shared import real_time
+from anabranch.gallery.shared.real_time import KERNEL, VIRTUAL
+from anabranch.gallery.shared.uncertain import REAL_TIME
+from anabranch.reports import figures
+from anabranch.reports.figures import Panel, Style
+from anabranch.results.claims import Measure
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Scenario
+
+HOSTS = (VIRTUAL, KERNEL)
+STYLES = {VIRTUAL: Style(figures.BLUE), KERNEL: Style(figures.ORANGE)}
+STACKS, EVENTS = (LINUX, SOON, BACKUP), (ONE, ALL)
+RETURNS = ((CUBIC, MESSAGES), (CUBIC, STREAM), (restored_paths.BACKUP, MESSAGES))
+"""Stacks and workloads of restored-paths whose WAN comes back."""
+_RETURN_LASTS_S = 60
+WAN = share("wan", "WAN")
+
+at = Factors("hosts", "stack", "event", load="")
+
+
+def _cells(tier: Tier) -> list[Cell]:
+    """The cells of both entries that Linux can run, in the model and with Linux."""
+    cells = [failing_paths.cell(tier, stack, event) for event in EVENTS for stack in STACKS]
+    cells += [_shorter(restored_paths.cell(tier, stack, SHORT, load)) for stack, load in RETURNS]
+    return [real_time.on(hosts, cell) for hosts in HOSTS for cell in cells]
+
+
+def _shorter(cell: Cell) -> Cell:
+    """The cell in a run that lasts a minute."""
+    assert isinstance(cell.scenario, Scenario)
+    shorter = dataclasses.replace(cell.scenario, duration=f"{_RETURN_LASTS_S}s")
+    return dataclasses.replace(cell, scenario=shorter)
+
+
+def _stall(stack: str, event: str) -> Measure:
+    return STALL_S.ratio(at(KERNEL, stack, event), at(VIRTUAL, stack, event))
+
+
+def _share(stack: str, load: str) -> Measure:
+    return WAN.ratio(at(KERNEL, stack, SHORT, load), at(VIRTUAL, stack, SHORT, load))
+
+
+CLAIMS = (
+    claim(
+        "FL1-stalls",
+        "The longest stalls of Linux are those of the model.",
+        "this project",
+        for_each(
+            "longest stall, Linux / model, {}, {}",
+            [(stack, event) for event in EVENTS for stack in STACKS],
+            _stall,
+        ),
+    ),
+    claim(
+        "FL2-shares",
+        "Linux sends the same part of the bytes over a path that comes back as the model does.",
+        "this project",
+        for_each("WAN's share, Linux / model, {}, {}", RETURNS, _share),
+    ),
+)
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Stalls and shares side by side, and the emulator's lateness."""
+    stalls, shares = STALL_S.texts(results, at), WAN.texts(results, at)
+    return [
+        *(
+            f"Longest stall of {stack}, {event}: {stalls(VIRTUAL, stack, event)} in the model, "
+            f"{stalls(KERNEL, stack, event)} in Linux."
+            for event in EVENTS
+            for stack in STACKS
+        ),
+        *(
+            f"WAN's share of {load}, {stack}: {shares(VIRTUAL, stack, SHORT, load)} in the model, "
+            f"{shares(KERNEL, stack, SHORT, load)} in Linux."
+            for stack, load in RETURNS
+        ),
+        real_time.lateness(results),
+    ]
+
+
+ENTRY = Entry(
+    title="Paths that fail and come back: Linux and its model",
+    question="Does the model of Linux pause for as long as Linux when a path fails, and does it "
+    "return to the path as Linux does?",
+    references=cited("openmptcprouter 4254", "mptcp_net-next 554", "mptcp_net-next 581"),
+    parameters=parameters(f"""
+        paths that fail | a: <path.a>; b: <path.b> | as in failing-paths
+        paths that come back | WAN: <path.wan>; 5G: <path.5g> | as in restored-paths
+        runs | 80 s, and {_RETURN_LASTS_S} s with paths that come back
+    """)
+    + real_time.PARAMETERS,
+    quick=Tier("quick", seeds=3, measured_s=80),
+    full=Tier("full", seeds=10, measured_s=80),
+    design=_cells,
+    not_varied_because=REAL_TIME,
+    claims=CLAIMS,
+    headline="FL1-stalls",
+    panels=(
+        Panel(
+            "Longest stall",
+            "Longest time in which the application got nothing although data was waiting.",
+            panels.bars(
+                {f"{stack}\n{event}": (stack, event) for event in EVENTS for stack in STACKS},
+                lambda hosts, case: STALL_S.median(at(hosts, *case)),
+                STYLES,
+                STALL_S.heading,
+                log=True,
+            ),
+        ),
+        Panel(
+            "WAN's share of the bytes",
+            "WAN goes away at 10 s and comes back at 30 s; runs of 60 s.",
+            panels.bars(
+                {f"{stack}\n{load}": (stack, load) for stack, load in RETURNS},
+                lambda hosts, case: WAN.median(at(hosts, case[0], SHORT, case[1])),
+                STYLES,
+                WAN.heading,
+            ),
+        ),
+    ),
+    overview=Overview("hosts; event; stack; load", "a", (STALL_S,)),
+    notes=notes,
+)
