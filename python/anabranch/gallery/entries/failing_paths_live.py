@@ -10,7 +10,7 @@ from anabranch.gallery.claims import claim, for_each
 from anabranch.gallery.entries import failing_paths, restored_paths
 from anabranch.gallery.entries.failing_paths import ALL, BACKUP, LINUX, ONE, SOON
 from anabranch.gallery.entries.restored_paths import CUBIC, MESSAGES, SHORT, STREAM
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import STALL_S, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
@@ -24,6 +24,7 @@ from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Scenario
 
 HOSTS = (VIRTUAL, KERNEL)
+SHORT_NAMES = {VIRTUAL: "model", KERNEL: "Linux"}
 STYLES = {VIRTUAL: Style(figures.BLUE), KERNEL: Style(figures.ORANGE)}
 STACKS, EVENTS = (LINUX, SOON, BACKUP), (ONE, ALL)
 RETURNS = ((CUBIC, MESSAGES), (CUBIC, STREAM), (restored_paths.BACKUP, MESSAGES))
@@ -38,7 +39,14 @@ def _cells(tier: Tier) -> list[Cell]:
     """The cells of both entries that Linux can run, in the model and with Linux."""
     cells = [failing_paths.cell(tier, stack, event) for event in EVENTS for stack in STACKS]
     cells += [_shorter(restored_paths.cell(tier, stack, SHORT, load)) for stack, load in RETURNS]
-    return [real_time.on(hosts, cell) for hosts in HOSTS for cell in cells]
+    return [_on(hosts, cell) for hosts in HOSTS for cell in cells]
+
+
+def _on(hosts: str, cell: Cell) -> Cell:
+    placed = real_time.on(hosts, cell)
+    return dataclasses.replace(
+        placed, key=key_of(cell.key, SHORT_NAMES[hosts]), factors={"load": "", **placed.factors}
+    )
 
 
 def _shorter(cell: Cell) -> Cell:

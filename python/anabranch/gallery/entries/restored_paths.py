@@ -65,7 +65,7 @@ def cell(tier: Tier, stack: str, event: str, load: str) -> Cell:
         ),
         network_path("5g", "50Mbit/s", "20ms", "200packets", jitter="2ms"),
     )
-    longer = {} if silent_s is None else {"duration": f"{SILENT_LASTS_S}s"}
+    longer: dict[str, Any] = {} if silent_s is None else {"duration": f"{SILENT_LASTS_S}s"}
     return tier.cell(at(stack, event, load), paths, _connection(stack, load), **longer)
 
 
