@@ -323,12 +323,8 @@ impl Cake {
 }
 
 impl FlowQueues for Cake {
-    fn packets(&self) -> usize {
-        self.backlog.packets
-    }
-
-    fn bytes(&self) -> u64 {
-        self.backlog.bytes
+    fn backlog(&self) -> Backlog {
+        self.backlog
     }
 
     fn waiting(&self) -> Vec<Packet> {
@@ -525,7 +521,7 @@ mod tests {
             queue.enqueue(ms(0), packet(number, 2, 1_500), &mut slots);
         }
         assert_eq!(slots.dropped, [packet(0, 1, 1_500), packet(1, 1, 1_500)]);
-        assert_eq!((queue.packets(), queue.bytes()), (20, 20 * 1_500));
+        assert_eq!((queue.backlog().packets, queue.backlog().bytes), (20, 20 * 1_500));
     }
 
     #[test]

@@ -70,9 +70,9 @@ pub(crate) struct FqCoDel {
 
 /// Packets in all queues together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Backlog {
-    pub(super) packets: usize,
-    pub(super) bytes: u64,
+pub(crate) struct Backlog {
+    pub(crate) packets: usize,
+    pub(crate) bytes: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -207,12 +207,8 @@ impl FqCoDel {
 }
 
 impl FlowQueues for FqCoDel {
-    fn packets(&self) -> usize {
-        self.backlog.packets
-    }
-
-    fn bytes(&self) -> u64 {
-        self.backlog.bytes
+    fn backlog(&self) -> Backlog {
+        self.backlog
     }
 
     fn waiting(&self) -> Vec<Packet> {
@@ -383,7 +379,7 @@ mod tests {
         queue.enqueue(ms(0), packet(10, 2, 1_500), &mut slots);
         let dropped: Vec<_> = slots.dropped.iter().map(|each| (each.slot, each.number)).collect();
         assert_eq!(dropped, (0..50).map(|number| (1, number)).collect::<Vec<_>>());
-        assert_eq!((queue.packets(), queue.bytes()), (61, 61 * 1_500));
+        assert_eq!((queue.backlog().packets, queue.backlog().bytes), (61, 61 * 1_500));
     }
 
     #[test]
@@ -392,7 +388,7 @@ mod tests {
         for number in 0..201 {
             queue.enqueue(ms(0), packet(number, 1, 1_500), &mut slots);
         }
-        assert_eq!((slots.dropped.len(), queue.packets()), (64, 137));
+        assert_eq!((slots.dropped.len(), queue.backlog().packets), (64, 137));
     }
 
     #[test]

@@ -31,7 +31,7 @@ use anabranch_wire::Instant;
 use crate::units::{QueueLimit, Rate};
 use cake::Cake;
 use codel::CoDel;
-use fq_codel::FqCoDel;
+use fq_codel::{Backlog, FqCoDel};
 use pie::Pie;
 use red::Red;
 
@@ -124,11 +124,8 @@ pub(crate) enum Queue {
 
 /// The queues of flows, together.
 pub(crate) trait FlowQueues {
-    /// Number of waiting packets.
-    fn packets(&self) -> usize;
-
-    /// Bytes of waiting packets.
-    fn bytes(&self) -> u64;
+    /// The waiting packets and their bytes.
+    fn backlog(&self) -> Backlog;
 
     /// The packets in the order in which they leave, if queue management drops none.
     fn waiting(&self) -> Vec<Packet>;
@@ -217,12 +214,12 @@ impl Queue {
 
     /// Number of waiting packets.
     pub(crate) fn packets(&self) -> usize {
-        self.single().map_or_else(|flows| flows.packets(), DropTail::packets)
+        self.single().map_or_else(|flows| flows.backlog().packets, DropTail::packets)
     }
 
     /// Bytes of waiting packets.
     pub(crate) fn bytes(&self) -> u64 {
-        self.single().map_or_else(|flows| flows.bytes(), DropTail::bytes)
+        self.single().map_or_else(|flows| flows.backlog().bytes, DropTail::bytes)
     }
 
     /// The packets in the queue, in the order in which they leave.
