@@ -6,8 +6,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use anabranch_proto::Endpoint;
 use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::{Endpoint, PortSelection};
 use anabranch_wire::{Datagram, Instant, SocketAddress};
 use bytes::Bytes;
 
@@ -39,7 +39,10 @@ impl Host {
         secret: [u8; 32],
         config: ConnectionConfig,
     ) -> Self {
-        let sockets = Sockets::new(Endpoint::new(addresses.clone(), secret));
+        let mut endpoint = Endpoint::new(addresses.clone(), secret);
+        // Peers outlive this host's connections, and may keep them in TIME-WAIT.
+        endpoint.select_ports(PortSelection::InTurn);
+        let sockets = Sockets::new(endpoint);
         let world = Shared::start(
             vec![sockets],
             Carrier::Device(Box::new(device)),

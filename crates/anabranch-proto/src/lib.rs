@@ -75,7 +75,7 @@ pub mod view;
 pub use activity::{Activity, Reason};
 pub use connection::{Arrived, ConnectionStats, Contents, Fallback, SubflowStats};
 pub use counters::Counters;
-pub use endpoint::{ConnectionId, Endpoint};
+pub use endpoint::{ConnectionId, Endpoint, PortSelection};
 pub use error::{ConnectError, ConnectionError, SendError};
 pub use event::Event;
 pub use rtt::RttEstimator;

@@ -4,6 +4,7 @@ mod answers;
 mod blackhole;
 mod demultiplexer;
 mod fast_open;
+mod ports;
 mod slot;
 mod unknown;
 
@@ -32,6 +33,8 @@ use crate::subflow::FastOpen;
 use crate::trace::TraceEvent;
 
 use demultiplexer::{Demultiplexer, SubflowIndex};
+pub use ports::PortSelection;
+use ports::Ports;
 use slot::ConnectionSlot;
 
 /// Identifies a connection of an [`Endpoint`]; identifiers are never reused.
@@ -68,6 +71,7 @@ pub struct Endpoint {
     cookies_until: Instant,
     waiting_joins: WaitingJoins,
     fast_open: fast_open::Known,
+    ports: Ports,
     blackhole: blackhole::Blackhole,
     events: VecDeque<(ConnectionId, Event)>,
     /// The connection whose event was polled last.
@@ -87,9 +91,6 @@ struct Identity {
     key: u64,
     secrets: Secrets,
 }
-
-/// First port of the dynamic range. RFC 6056 §3.2.
-const FIRST_EPHEMERAL_PORT: u16 = 49_152;
 
 /// Number of wake-ups per connection above which stale ones are removed.
 const STALE_PER_SLOT: usize = 8;
@@ -115,12 +116,18 @@ impl Endpoint {
             cookies_until: Instant::ZERO,
             waiting_joins: WaitingJoins::default(),
             fast_open: fast_open::Known::default(),
+            ports: Ports::default(),
             blackhole: blackhole::Blackhole::default(),
             events: VecDeque::new(),
             told: None,
             counters: Counters::default(),
             opened: 0,
         }
+    }
+
+    /// Choose the ports of further connections and subflows in this order, and not at random.
+    pub fn select_ports(&mut self, selection: PortSelection) {
+        self.ports = Ports::new(selection);
     }
 
     /// Accept connections to `port` on any address.
@@ -650,16 +657,10 @@ impl Endpoint {
         any
     }
 
-    /// A random port that is not in use with `remote`. RFC 6056 §3.3.1.
+    /// A port that is not in use with `remote`.
     fn free_port(&mut self, local: IpAddr, remote: SocketAddress) -> Option<u16> {
-        let range = u16::MAX - FIRST_EPHEMERAL_PORT + 1;
-        let first = self.secrets.draw("port") % u64::from(range);
-        (0..range)
-            .map(|step| FIRST_EPHEMERAL_PORT + (first as u16).wrapping_add(step) % range)
-            .find(|port| {
-                let local = SocketAddress::new(local, *port);
-                !self.table.contains(local, remote)
-            })
+        let is_free = |port| !self.table.contains(SocketAddress::new(local, port), remote);
+        self.ports.choose(&mut self.secrets, local, remote, is_free)
     }
 
     /// Create a connection whose first subflow uses `local`.

@@ -1,0 +1,80 @@
+//! Choice of local ports. RFC 6056.
+
+use std::net::IpAddr;
+
+use anabranch_wire::SocketAddress;
+
+use crate::keys::Secrets;
+
+/// First port of the dynamic range, and number of its ports. RFC 6056 §3.2.
+const FIRST: u16 = 49_152;
+const RANGE: u16 = u16::MAX - FIRST + 1;
+
+/// Order in which a host chooses the local ports of its connections and subflows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PortSelection {
+    /// At random. RFC 6056 §3.3.1.
+    #[default]
+    Random,
+    /// One after another, for each pair of addresses from a secret one on. RFC 6056 §3.3.3. A peer that
+    /// keeps closed connections in TIME-WAIT sees their ports again after all others.
+    InTurn,
+}
+
+/// The ports of a host.
+#[derive(Debug, Default)]
+pub(super) struct Ports {
+    selection: PortSelection,
+    /// Number of ports chosen in turn.
+    chosen: u64,
+}
+
+impl Ports {
+    pub(super) fn new(selection: PortSelection) -> Self {
+        Ports { selection, chosen: 0 }
+    }
+
+    /// A port for which `is_free`.
+    pub(super) fn choose(
+        &mut self,
+        secrets: &mut Secrets,
+        local: IpAddr,
+        remote: SocketAddress,
+        is_free: impl Fn(u16) -> bool,
+    ) -> Option<u16> {
+        let first = match self.selection {
+            PortSelection::Random => secrets.draw("port"),
+            PortSelection::InTurn => {
+                self.chosen += 1;
+                let pair = secrets.of_addresses("port", SocketAddress::new(local, 0), remote, &[]);
+                pair.wrapping_add(self.chosen)
+            }
+        };
+        let first = (first % u64::from(RANGE)) as u16;
+        (0..RANGE).map(|step| FIRST + first.wrapping_add(step) % RANGE).find(|port| is_free(*port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_turn_a_port_comes_again_after_all_others() {
+        let mut secrets = Secrets::new([7; 32]);
+        let local = [10, 0, 0, 1].into();
+        let remote = |port| SocketAddress::new([10, 0, 0, 2].into(), port);
+        let mut ports = Ports::new(PortSelection::InTurn);
+        let mut next = |to, taken| ports.choose(&mut secrets, local, remote(to), |p| p != taken);
+        let first = next(80, 0).expect("a free port");
+        for step in 1..RANGE {
+            let expected = FIRST + (first - FIRST + step) % RANGE;
+            assert_eq!(next(80, 0), Some(expected));
+        }
+        assert_eq!(next(80, 0), Some(first));
+        // A port in use is left out, and another peer has another first port.
+        let second = FIRST + (first - FIRST + 1) % RANGE;
+        assert_eq!(next(80, second), Some(FIRST + (first - FIRST + 2) % RANGE));
+        assert_ne!(next(81, 0), Some(FIRST + (first - FIRST + 2) % RANGE));
+    }
+}
