@@ -178,7 +178,7 @@ impl Endpoint {
         &self.addresses
     }
 
-    /// Open a connection from address `local`, with a random port, to `remote`.
+    /// Open a connection from address `local` to `remote`.
     ///
     /// # Errors
     /// [`ConnectError`] if `local` is not an address of this host, or belongs to another family
