@@ -315,14 +315,12 @@ class SubflowClosed:
         retry: Whether to try another subflow between the same addresses. `soon`: it carried data,
             or the peer reset it to start again. `later`: it carried no data, or the peer reported a
             temporary obstacle. `never`: the peer reported a permanent obstacle. RFC 8684 §3.6.
-            `not_in_kernel`: the host is one of Linux, whose own path manager does not try again
-            until the address was removed and added.
     """
 
     id: SubflowId | None
     local_address_id: int
     remote: SocketAddress
-    retry: Literal["soon", "later", "never", "not_in_kernel"]
+    retry: Literal["soon", "later", "never"]
 
 
 @dataclass(frozen=True)

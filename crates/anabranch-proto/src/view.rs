@@ -10,7 +10,7 @@ use anabranch_wire::Duration;
 pub struct SubflowId {
     /// Index into the array of views, below [`SubflowSet::CAPACITY`].
     pub slot: Slot,
-    /// Number of earlier subflows in the same slot.
+    /// Number of earlier subflows of the connection.
     pub generation: u32,
 }
 

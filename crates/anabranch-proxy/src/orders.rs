@@ -63,7 +63,7 @@ pub(crate) struct Observation {
     pub(crate) rate: f64,
     /// Smallest round-trip time in seconds.
     pub(crate) min_rtt: f64,
-    /// Time in seconds that the deepest queue has added.
+    /// Time in seconds that the queue has added to the round-trip time, in its 95th percentile.
     pub(crate) queue: f64,
     /// Share of the segments that were lost while there was no deep queue; `None` after too few of
     /// them.

@@ -258,9 +258,9 @@ impl Connection {
         if self.session.is_known() {
             self.outbox.tell(Event::SubflowClosed(id));
         }
-        let retry = self.retry(self.subflows[slot].retry());
-        let id = Some(id);
-        let closed = PathEvent::SubflowClosed { id, local_address_id, remote, retry };
+        let (id, retry) = (Some(id), self.subflows[slot].retry());
+        let reopens = self.config.platform.reopens_subflows;
+        let closed = PathEvent::SubflowClosed { id, local_address_id, remote, retry, reopens };
         self.tell_path_manager(now, &closed);
         if self.subflows.iter().all(|ctx| ctx.is_reaped()) {
             self.on_last_subflow(now, end);
@@ -278,7 +278,7 @@ impl Connection {
         let waits = self.session.is_mptcp() && self.session.is_open() && !finished;
         let may_come = self.session.is_listener()
             || self.expects_subflows()
-            || !self.config.platform.reopens_subflows;
+            || (!self.config.platform.reopens_subflows && self.wants_subflows());
         if waits && may_come {
             // The timeout starts when the last working subflow ended.
             self.timers.set_if_earlier(Timer::Orphan, now + self.config.platform.give_up.orphaned);

@@ -9,8 +9,8 @@
 //!   host resets the subflows of that address and sends REMOVE_ADDR on another subflow. The peer
 //!   probes the path, and closes it only if nothing answers (RFC 8684 §3.4.2).
 //! * **A subflow ends.** Its path manager reopens it after 1 s, and doubles the pause up to 60 s
-//!   for each subflow that carried no data. It reopens at once if the interface comes up, and only
-//!   then if the peer refused for good, or in Linux ([`Retry`]). Data that the peer SACKed but did not
+//!   for each subflow that carried no data. It reopens at once if the interface comes up. If the peer
+//!   refused for good ([`Retry`]), or the host's kernel replaces no subflow, it reopens only then. Data that the peer SACKed but did not
 //!   acknowledge on the subflow is reinjected.
 //! * **No subflow is left.** The connection waits 60 s for a new one.
 
@@ -91,19 +91,9 @@ impl Connection {
 
     pub(crate) fn could_not_open(&mut self, now: Instant, opening: &Opening) {
         let (local_address_id, remote) = (opening.local.id, opening.remote);
-        let retry = self.retry(Retry::Later);
-        let event = PathEvent::SubflowClosed { id: None, local_address_id, remote, retry };
+        let (retry, reopens) = (Retry::Later, self.config.platform.reopens_subflows);
+        let event = PathEvent::SubflowClosed { id: None, local_address_id, remote, retry, reopens };
         self.tell_path_manager(now, &event);
-    }
-
-    /// Returns when to try again, in view of this host's kernel.
-    pub(super) fn retry(&self, retry: Retry) -> Retry {
-        match retry {
-            Retry::Soon | Retry::Later if !self.config.platform.reopens_subflows => {
-                Retry::NotInKernel
-            }
-            other => other,
-        }
     }
 
     /// Returns `true` if the subflow can be opened. It needs an address of this host, of the peer's

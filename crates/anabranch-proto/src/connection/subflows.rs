@@ -473,8 +473,8 @@ impl Subflows {
     /// Identifier of the next subflow.
     pub(super) fn next_id(&self) -> SubflowId {
         let slot = self.free_slot();
-        let before = self.contexts.get(slot).map(|ctx| ctx.subflow.id().generation);
-        let generation = before.map_or(0, |generation| generation.wrapping_add(1));
+        let youngest = self.contexts.iter().map(|ctx| ctx.subflow.id().generation).max();
+        let generation = youngest.map_or(0, |generation| generation.wrapping_add(1));
         SubflowId { slot: Slot(slot as u8), generation }
     }
 

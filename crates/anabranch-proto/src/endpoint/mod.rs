@@ -125,7 +125,7 @@ impl Endpoint {
         }
     }
 
-    /// Choose the ports of further connections and subflows in this order, and not at random.
+    /// Choose the ports of further connections and subflows in this order.
     pub fn select_ports(&mut self, selection: PortSelection) {
         self.ports = Ports::new(selection);
     }

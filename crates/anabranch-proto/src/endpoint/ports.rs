@@ -16,8 +16,9 @@ pub enum PortSelection {
     /// At random. RFC 6056 §3.3.1.
     #[default]
     Random,
-    /// One after another, for each pair of addresses from a secret one on. RFC 6056 §3.3.3. A peer that
-    /// keeps closed connections in TIME-WAIT sees their ports again after all others.
+    /// One after another. A secret number for each local address and peer decides where they begin. RFC
+    /// 6056 §3.3.3. A peer sees a port again after up to 16,384 connections of this host, so it has
+    /// seldom kept the earlier one in TIME-WAIT.
     InTurn,
 }
 
@@ -25,13 +26,13 @@ pub enum PortSelection {
 #[derive(Debug, Default)]
 pub(super) struct Ports {
     selection: PortSelection,
-    /// Number of ports chosen in turn.
-    chosen: u64,
+    /// Number of ports tried in turn.
+    tried: u64,
 }
 
 impl Ports {
     pub(super) fn new(selection: PortSelection) -> Self {
-        Ports { selection, chosen: 0 }
+        Ports { selection, tried: 0 }
     }
 
     /// A port for which `is_free`.
@@ -45,13 +46,16 @@ impl Ports {
         let first = match self.selection {
             PortSelection::Random => secrets.draw("port"),
             PortSelection::InTurn => {
-                self.chosen += 1;
+                self.tried += 1;
                 let pair = secrets.of_addresses("port", SocketAddress::new(local, 0), remote, &[]);
-                pair.wrapping_add(self.chosen)
+                pair.wrapping_add(self.tried)
             }
         };
         let first = (first % u64::from(RANGE)) as u16;
-        (0..RANGE).map(|step| FIRST + first.wrapping_add(step) % RANGE).find(|port| is_free(*port))
+        let port = |step: u16| FIRST + (first + step) % RANGE;
+        let step = (0..RANGE).find(|step| is_free(port(*step)))?;
+        self.tried += u64::from(step);
+        Some(port(step))
     }
 }
 
@@ -75,6 +79,7 @@ mod tests {
         // A port in use is left out, and another peer has another first port.
         let second = FIRST + (first - FIRST + 1) % RANGE;
         assert_eq!(next(80, second), Some(FIRST + (first - FIRST + 2) % RANGE));
-        assert_ne!(next(81, 0), Some(FIRST + (first - FIRST + 2) % RANGE));
+        assert_eq!(next(80, 0), Some(FIRST + (first - FIRST + 3) % RANGE));
+        assert_ne!(next(81, 0), Some(FIRST + (first - FIRST + 4) % RANGE));
     }
 }

@@ -171,14 +171,20 @@ mod tests {
 
     #[test]
     fn a_subflow_that_was_reset_for_good_is_not_opened_until_its_interface_comes_up_anew() {
-        // RFC 8684 §3.6
-        let mut mesh = FullMesh::default();
-        established(&mut mesh, true, &[local(0), local(1)]);
-        mesh.handle_event(Instant::ZERO, &closed_for(1, Retry::Never), &[]);
-        assert!(actions(&mut mesh).is_empty() && mesh.poll_timeout().is_none());
-        mesh.handle_event(Instant::ZERO, &address(1, false), &[]);
-        mesh.handle_event(Instant::ZERO, &address(1, true), &[]);
-        assert_eq!(opened(&actions(&mut mesh)), [(1, false)]);
+        // RFC 8684 §3.6, and a host whose kernel reopens no subflow.
+        let mut in_linux = closed_for(1, Retry::Soon);
+        if let PathEvent::SubflowClosed { reopens, .. } = &mut in_linux {
+            *reopens = false;
+        }
+        for closed in [closed_for(1, Retry::Never), in_linux] {
+            let mut mesh = FullMesh::default();
+            established(&mut mesh, true, &[local(0), local(1)]);
+            mesh.handle_event(Instant::ZERO, &closed, &[]);
+            assert!(actions(&mut mesh).is_empty() && mesh.poll_timeout().is_none());
+            mesh.handle_event(Instant::ZERO, &address(1, false), &[]);
+            mesh.handle_event(Instant::ZERO, &address(1, true), &[]);
+            assert_eq!(opened(&actions(&mut mesh)), [(1, false)]);
+        }
     }
 
     #[test]

@@ -139,6 +139,9 @@ pub enum PathEvent<'a> {
         /// Time at which the path manager should open another subflow between the same addresses,
         /// if at all.
         retry: Retry,
+        /// Whether this host's kernel would open another one at all. If not, path managers that kernels
+        /// have wait until the interface comes up again (Linux).
+        reopens: bool,
     },
     /// The peer has announced an address. RFC 8684 §3.4.1.
     AddressAnnounced {
@@ -179,8 +182,6 @@ pub enum Retry {
     /// The peer reports a permanent obstacle. RFC 8684 §3.6: the host should not open the subflow
     /// again.
     Never,
-    /// A path manager in this host's kernel does not, before the interface comes up again (Linux).
-    NotInKernel,
 }
 
 /// An action that a path manager requests.
@@ -274,7 +275,7 @@ mod tests {
 
     pub(super) fn closed_for(slot: u8, retry: Retry) -> PathEvent<'static> {
         let (id, remote) = (Some(id(slot)), remote());
-        PathEvent::SubflowClosed { id, local_address_id: slot, remote, retry }
+        PathEvent::SubflowClosed { id, local_address_id: slot, remote, retry, reopens: true }
     }
 
     pub(super) fn address(local_address_id: u8, usable: bool) -> PathEvent<'static> {

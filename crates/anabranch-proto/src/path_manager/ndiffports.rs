@@ -112,6 +112,7 @@ mod tests {
                 local_address_id: 0,
                 remote: remote(),
                 retry: Retry::Later,
+                reopens: true,
             };
             ports.handle_event(Instant::ZERO, &closed, &[]);
         }

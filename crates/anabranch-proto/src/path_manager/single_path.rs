@@ -161,7 +161,7 @@ impl PathManager for SinglePath {
             PathEvent::SubflowClosed { local_address_id, retry, .. } if self.remote.is_some() => {
                 match retry {
                     Retry::Soon => (self.attempts, self.rounds) = (0, 0),
-                    Retry::Later | Retry::NotInKernel => {}
+                    Retry::Later => {}
                     // RFC 8684 §3.6: not before the interface comes up again.
                     Retry::Never => self.set_usable(local_address_id, false),
                 }

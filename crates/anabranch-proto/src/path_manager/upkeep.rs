@@ -122,11 +122,11 @@ impl Upkeep {
                     pair.worked_at = Some(now);
                 }
             }
-            PathEvent::SubflowClosed { id, local_address_id, remote, retry } => {
+            PathEvent::SubflowClosed { id, local_address_id, remote, retry, reopens } => {
                 let mut pairs = self.pairs.iter_mut();
                 let pair = pairs.find(|p| p.local.id == local_address_id && p.remote == remote);
                 if let Some(pair) = pair {
-                    return pair.on_closed(now, retry);
+                    return pair.on_closed(now, retry, reopens);
                 }
                 // The identifier may now belong to another address, whose subflow had to wait.
                 let view = subflows.iter().find(|view| Some(view.id) == id);
@@ -211,10 +211,10 @@ impl Pair {
         announced && self.local.id == view.local_address_id
     }
 
-    fn on_closed(&mut self, now: Instant, retry: Retry) {
+    fn on_closed(&mut self, now: Instant, retry: Retry, reopens: bool) {
         self.existing = self.existing.saturating_sub(1);
         // RFC 8684 §3.6
-        self.refused |= matches!(retry, Retry::Never | Retry::NotInKernel);
+        self.refused |= retry == Retry::Never || !reopens;
         // A subflow that was open for long without carrying data has not failed.
         let lasted = self.worked_at.is_some_and(|at| now.saturating_since(at) >= LONGEST_PAUSE);
         if retry == Retry::Soon || lasted {

@@ -98,9 +98,9 @@ pub struct Platform {
     /// Whether a host closes a subflow at once when the peer says that it has lost the subflow's address.
     /// RFC 8684 §3.4.2 has the host find out first whether the subflow still answers.
     pub closes_removed: bool,
-    /// Whether the host's kernel opens another subflow in place of one that has ended or failed. One that
-    /// does not, keeps a connection without subflows until its interfaces come up again, or for
-    /// [`GiveUpRule::orphaned`].
+    /// Whether the host's kernel opens another subflow in place of one that has ended or failed. A host
+    /// whose kernel does not keeps a connection without subflows until an interface comes up again, or
+    /// for [`GiveUpRule::orphaned`].
     pub reopens_subflows: bool,
     /// Whether a receiver takes a smaller sample as the round-trip time at once, rather than as part
     /// of an average.

@@ -96,7 +96,6 @@ impl Linux {
     ) -> Option<&'a SubflowView> {
         let lingers = views.map(|view| (self.linger(context, view), view));
         let soonest = lingers.min_by(|(one, first), (other, second)| {
-            // A subflow in a slot that is used again is younger than those in other slots.
             one.total_cmp(other).then(first.id.generation.cmp(&second.id.generation))
         });
         soonest.map(|(_, view)| view)
@@ -213,7 +212,7 @@ mod tests {
     #[test]
     fn of_two_idle_subflows_the_older_one_has_the_data() {
         let (first, other) = (view(0, 20), view(1, 40));
-        let again = SubflowView { id: SubflowId { slot: Slot(0), generation: 1 }, ..first };
+        let again = SubflowView { id: SubflowId { slot: Slot(0), generation: 2 }, ..first };
         for (views, oldest) in [([first, other], first), ([again, other], other)] {
             let subflows = views.map(|view| SubflowView { bytes_in_flight: 0, ..view });
             let decision = Linux::default().schedule(&context(&subflows, NEW));

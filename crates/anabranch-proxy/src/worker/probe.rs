@@ -199,13 +199,14 @@ impl Observer {
         let mut rtts: Vec<_> = self.samples.iter().map(|sample| sample.srtt).collect();
         rtts.sort_by(f64::total_cmp);
         let most = rtts[rtts.len() - 1];
-        let deep = last.min_rtt + (most - last.min_rtt).max(0.0) / 2.0;
         let full = rtts[((rtts.len() - 1) as f64 * FULL).round() as usize];
+        let queue = (full - last.min_rtt).max(0.0);
+        let deep = last.min_rtt + queue / 2.0;
         let header = if is_ipv4 { 20.0 } else { 40.0 } + HEADERS;
         Observation {
             rate: self.goodput(deep) * (last.segment + header) / last.segment,
             min_rtt: last.min_rtt,
-            queue: (full - last.min_rtt).max(0.0),
+            queue,
             loss: self.loss(deep, most),
         }
     }
@@ -282,13 +283,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_pause_is_no_queue() {
-        let rtts = [vec![(0.02, 0); 10], vec![(0.1, 0); 90], vec![(0.3, 0); 4]].concat();
-        assert!((observe(&rtts).queue - 0.08).abs() < 1e-9);
+        let rtts = [vec![(0.02, 0); 10], vec![(0.1, 9); 90], vec![(0.3, 0); 4]].concat();
+        let seen = observe(&rtts);
+        assert!(
+            (seen.queue - 0.08).abs() < 1e-9 && (seen.rate / 1e7 - 1.05).abs() < 0.01,
+            "{seen:?}"
+        );
+        assert_eq!(seen.loss, None, "the full queue dropped them");
     }
 
     #[tokio::test]
     async fn losses_of_a_full_queue_are_not_those_of_the_path() {
-        let quiet = [vec![(0.02, 0); 20], vec![(0.03, 1); 20], vec![(0.1, 50)]].concat();
+        let quiet = [vec![(0.02, 0); 20], vec![(0.03, 1); 20], vec![(0.1, 50); 3]].concat();
         assert_eq!(observe(&quiet).loss, Some(20.0 / (39.0 * 20.0)));
         let full = [vec![(0.1, 10); 20], vec![(0.02, 5); 5]].concat();
         assert_eq!(observe(&full).loss, None);

@@ -50,9 +50,10 @@ impl PathManager for TwoFamilies {
                 let event = PathEvent::Established { initiator, local: &local, remote };
                 self.inner.handle_event(now, &event, subflows);
             }
-            PathEvent::SubflowClosed { id, local_address_id, remote, retry } => {
+            PathEvent::SubflowClosed { id, local_address_id, remote, retry, reopens } => {
                 let remote = self.first.unwrap_or(remote);
-                let event = PathEvent::SubflowClosed { id, local_address_id, remote, retry };
+                let event =
+                    PathEvent::SubflowClosed { id, local_address_id, remote, retry, reopens };
                 self.inner.handle_event(now, &event, subflows);
             }
             _ => self.inner.handle_event(now, event, subflows),
@@ -113,7 +114,8 @@ mod tests {
         assert_eq!(opened(&mut manager), expected);
         let remote = SocketAddress::new(peer[1].ip(), peer[1].port());
         let (id, retry) = (None, Retry::Soon);
-        let event = PathEvent::SubflowClosed { id, local_address_id: 1, remote, retry };
+        let event =
+            PathEvent::SubflowClosed { id, local_address_id: 1, remote, retry, reopens: true };
         manager.handle_event(Instant::ZERO, &event, &[]);
         let at = manager.poll_timeout().expect("another attempt");
         manager.handle_timeout(at + Duration::from_millis(1), &[]);

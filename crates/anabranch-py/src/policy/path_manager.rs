@@ -173,12 +173,11 @@ fn event_object<'py>(py: Python<'py>, event: &PathEvent<'_>) -> PyResult<Bound<'
         PathEvent::SubflowTimeout { id, in_a_row } => {
             module.call_method1("SubflowTimeout", (PySubflowId(id), in_a_row))
         }
-        PathEvent::SubflowClosed { id, local_address_id, remote, retry } => {
+        PathEvent::SubflowClosed { id, local_address_id, remote, retry, .. } => {
             let retry = match retry {
                 Retry::Soon => "soon",
                 Retry::Later => "later",
                 Retry::Never => "never",
-                Retry::NotInKernel => "not_in_kernel",
             };
             let arguments = (id.map(PySubflowId), local_address_id, remote_end(remote)?, retry);
             module.call_method1("SubflowClosed", arguments)

@@ -122,6 +122,7 @@ fn a_subflow_that_was_given_up_is_not_replaced() {
         1,
     );
     let sent = column(&outcome, "subflows", "bytes_sent");
+    // Another subflow would have a row of its own.
     assert_eq!(sent.len(), 2, "{sent:?}");
     let share =
         sent.iter().min().map_or(0.0, |least| *least as f64 / sent.iter().sum::<u64>() as f64);
@@ -159,8 +160,9 @@ fn linux_prefers_the_older_of_two_idle_subflows() {
         let sent = stream_over_a_path_that_comes_back(workload);
         println!("{sent:?}, Linux {linux:?}");
         let total: u64 = linux.iter().sum();
+        assert_eq!(sent.len(), linux.len(), "{sent:?}");
         for (ours, theirs) in sent.iter().zip(linux) {
-            assert!(ours.abs_diff(theirs) <= total / 50, "{sent:?}, Linux {linux:?}");
+            assert!(ours.abs_diff(theirs) <= total / 1000, "{sent:?}, Linux {linux:?}");
         }
     }
 }

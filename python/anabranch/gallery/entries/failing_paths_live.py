@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from anabranch.gallery import panels
 from anabranch.gallery.claims import claim, for_each
 from anabranch.gallery.entries import failing_paths, restored_paths
-from anabranch.gallery.entries.failing_paths import ALL, BACKUP, LINUX, ONE, SOON
+from anabranch.gallery.entries.failing_paths import AGAIN_S, ALL, AT_S, BACKUP, LINUX, ONE, SOON
 from anabranch.gallery.entries.restored_paths import CUBIC, MESSAGES, SHORT, STREAM
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import STALL_S, share
@@ -111,9 +111,13 @@ ENTRY = Entry(
     parameters=parameters(f"""
         paths that fail | a: <path.a>; b: <path.b> | as in failing-paths
         paths that come back | WAN: <path.wan>; 5G: <path.5g> | as in restored-paths
-        runs | 80 s, and {_RETURN_LASTS_S} s with paths that come back
+        failures | one path or both: silent from {AT_S} s to {AGAIN_S} s | as in failing-paths
+        paths that come back, times | address removed at 10 s, added at 30 s | as in restored-paths
+        runs | 85 s, and {_RETURN_LASTS_S} s with paths that come back
+        congestion control | CUBIC, in the model and in Linux
+        buffers | tuned by the host; the model charges the memory of each segment, as Linux does
     """)
-    + real_time.PARAMETERS,
+    + real_time.PARAMETERS[2:],
     quick=Tier("quick", seeds=3, measured_s=80),
     full=Tier("full", seeds=10, measured_s=80),
     design=_cells,

@@ -97,7 +97,7 @@ CLAIMS = (
     ),
     claim(
         "RP.c-half-returns",
-        "A stream that does not wait for acknowledgements returns in part.",
+        "A stream that does not wait for acknowledgements returns to WAN in part.",
         "this project",
         _shares(SHORT, STREAM, (CUBIC,)),
     ),
@@ -119,12 +119,12 @@ CLAIMS = (
         "is back after 12 minutes is used again, and one that is back after 18 minutes is not.",
         "mptcp_net-next 616: '~16 minutes'; 440 and mptcpd 291: not opened again",
         Quantity(
-            "WAN's share, silent for 12 min",
+            "WAN's share, 5G as backup, silent for 12 min",
             WAN.median(at(BACKUP, TWELVE, MESSAGES)),
             bound="12",
         ),
         Quantity(
-            "WAN's share, silent for 18 min",
+            "WAN's share, 5G as backup, silent for 18 min",
             WAN.median(at(BACKUP, EIGHTEEN, MESSAGES)),
             bound="18",
         ),
@@ -155,7 +155,7 @@ def notes(results: Results) -> Sequence[str]:
 
 ENTRY = Entry(
     title="Public reports about paths that return",
-    question="Is a path that has failed and come back used again, in Linux and with the engine?",
+    question="Do Linux and the engine use a path again after it failed and came back?",
     references=cited(
         "mptcp_net-next 581", "mptcp_net-next 616", "mptcp_net-next 440", "mptcpd 291"
     ),
@@ -163,7 +163,7 @@ ENTRY = Entry(
         WAN | <path.wan>
         5G | <path.5g>
         short failure | WAN's address is removed at {AT_S} s and added {AWAY_S} s later
-        silence | everything on WAN is lost without a notice from {AT_S} s, for 12 or 18 min
+        silence | WAN loses everything from {AT_S} s for 12 or 18 min, unnoticed; 5G is a backup
         runs | 605 s, with silences {SILENT_LASTS_S} s; shares are those of whole runs
         messages | upload of 200 B every 100 ms
         stream | upload of 2 Mbit/s in blocks of 8 KiB

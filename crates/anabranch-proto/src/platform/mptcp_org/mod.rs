@@ -153,7 +153,7 @@ impl Platform {
             acknowledges_third_ack: true,
             // `mptcp_send_reset_rem_id`
             closes_removed: true,
-            // Without `create_on_err`, which came later and is off by default.
+            // Version 0.89 lacks `create_on_err`, which is off by default in later ones.
             reopens_subflows: false,
             takes_smaller_receive_rtt: false,
             sends_each_write: true,
