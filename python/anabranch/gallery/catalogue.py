@@ -42,7 +42,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "queue16-bbr": (60, 1100),
     "field-reports": (53, 570),
     "failing-paths": (4, 4),
-    "restored-paths": (3, 15),
+    "restored-paths": (3, 20),
     "linux-today": (360, 7800),
     "linux-small-path": (180, 3200),
 }

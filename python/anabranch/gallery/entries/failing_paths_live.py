@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import claim, for_each
@@ -26,7 +27,8 @@ from anabranch.scenarios.scenario import Scenario
 HOSTS = (VIRTUAL, KERNEL)
 SHORT_NAMES = {VIRTUAL: "model", KERNEL: "Linux"}
 STYLES = {VIRTUAL: Style(figures.BLUE), KERNEL: Style(figures.ORANGE)}
-STACKS, EVENTS = (LINUX, SOON, BACKUP), (ONE, ALL)
+SETTINGS = {"default": LINUX, "stale_loss_cnt 1": SOON, "b as backup": BACKUP}
+STACKS, EVENTS = tuple(SETTINGS.values()), (ONE, ALL)
 RETURNS = ((CUBIC, MESSAGES), (CUBIC, STREAM), (restored_paths.BACKUP, MESSAGES))
 """Stacks and workloads of restored-paths whose WAN comes back."""
 _RETURN_LASTS_S = 60
@@ -125,16 +127,13 @@ ENTRY = Entry(
     claims=CLAIMS,
     headline="FL1-stalls",
     panels=(
-        Panel(
-            "Longest stall",
-            "Longest time in which the application got nothing although data was waiting.",
-            panels.bars(
-                {f"{stack}\n{event}": (stack, event) for event in EVENTS for stack in STACKS},
-                lambda hosts, case: STALL_S.median(at(hosts, *case)),
-                STYLES,
-                STALL_S.heading,
-                log=True,
-            ),
+        *(
+            Panel(
+                f"Longest stall, {event}",
+                "Longest time in which the application got nothing although data was waiting.",
+                panels.bars_of(SETTINGS, STALL_S, partial(at, event=event), STYLES),
+            )
+            for event in EVENTS
         ),
         Panel(
             "WAN's share of the bytes",
