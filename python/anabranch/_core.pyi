@@ -273,7 +273,7 @@ class SubflowId:
         """Index into the subflows that a policy sees; below 32."""
     @property
     def generation(self) -> int:
-        """Number of subflows that used the slot before."""
+        """Number of earlier subflows of the connection."""
 
 @final
 class SubflowView:

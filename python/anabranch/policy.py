@@ -315,12 +315,15 @@ class SubflowClosed:
         retry: Whether to try another subflow between the same addresses. `soon`: it carried data,
             or the peer reset it to start again. `later`: it carried no data, or the peer reported a
             temporary obstacle. `never`: the peer reported a permanent obstacle. RFC 8684 §3.6.
+        reopens: Whether the host's kernel would open another one at all. That of Linux would not,
+            before the interface comes up again.
     """
 
     id: SubflowId | None
     local_address_id: int
     remote: SocketAddress
     retry: Literal["soon", "later", "never"]
+    reopens: bool
 
 
 @dataclass(frozen=True)

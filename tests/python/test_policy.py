@@ -238,7 +238,7 @@ def test_a_scheduler_sees_the_connection() -> None:
     assert seen["window"] == 204_800
     assert isinstance(seen["pending"], policy.NewData)
     wifi, three_g = seen["views"]
-    assert (wifi["id"], three_g["id"]) == (SubflowId(0), SubflowId(1))
+    assert (wifi["id"], three_g["id"]) == (SubflowId(0, 0), SubflowId(1, 1))
     assert (wifi["path"], three_g["path"]) == ("wifi", "3g")
     assert wifi["usability"] == "usable"
     assert wifi["phase"] in ("open", "recovery")
@@ -286,7 +286,7 @@ class Registered(LowestRtt):  # type: ignore[misc, valid-type]
         self.made.append(self)
 
     def on_sent(self, subflow: SubflowId, byte_count: int) -> None:
-        assert subflow.generation == 0
+        assert subflow.generation == subflow.slot
         self.bytes += byte_count
 
 

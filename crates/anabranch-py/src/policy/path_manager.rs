@@ -173,13 +173,14 @@ fn event_object<'py>(py: Python<'py>, event: &PathEvent<'_>) -> PyResult<Bound<'
         PathEvent::SubflowTimeout { id, in_a_row } => {
             module.call_method1("SubflowTimeout", (PySubflowId(id), in_a_row))
         }
-        PathEvent::SubflowClosed { id, local_address_id, remote, retry, .. } => {
+        PathEvent::SubflowClosed { id, local_address_id, remote, retry, reopens } => {
             let retry = match retry {
                 Retry::Soon => "soon",
                 Retry::Later => "later",
                 Retry::Never => "never",
             };
-            let arguments = (id.map(PySubflowId), local_address_id, remote_end(remote)?, retry);
+            let (id, remote) = (id.map(PySubflowId), remote_end(remote)?);
+            let arguments = (id, local_address_id, remote, retry, reopens);
             module.call_method1("SubflowClosed", arguments)
         }
         PathEvent::AddressAnnounced { remote, remote_address_id } => {
