@@ -233,6 +233,7 @@ mod re_creation {
 
     #[test]
     fn a_subflow_that_was_reset_is_back_within_two_seconds() {
+        depends_on_the_platform("whether a subflow that has ended is replaced");
         let mut armed = false;
         let mut pair = Pair::new(2, on_any_platform(), on_any_platform()).with_filter(
             move |number, segment| {
@@ -257,6 +258,7 @@ mod re_creation {
 
     #[test]
     fn a_path_that_was_refused_for_long_is_used_within_a_minute_of_its_recovery() {
+        depends_on_the_platform("whether a subflow that has ended is replaced");
         // Joins are refused for 300 s: the interval between attempts has reached its limit of 60 s.
         let open = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let opened = Arc::clone(&open);
@@ -448,6 +450,7 @@ fn a_path_manager_receives_no_event_after_the_end_of_the_connection() {
 
 #[test]
 fn a_subflow_beyond_the_limit_is_opened_when_another_ends() {
+    depends_on_the_platform("whether a subflow that has ended is replaced");
     let two = on_any_platform().max_subflows(2);
     let mut pair = Pair::new(3, two, on_any_platform());
     pair.upload(10_000, 1_000);
@@ -647,6 +650,7 @@ fn joins_tried(
 
 #[test]
 fn a_permanently_refused_path_is_left_alone_and_a_transiently_refused_one_retried() {
+    depends_on_the_platform("whether a subflow that has ended is replaced");
     // RFC 8684 §3.6. The third ACK of the join arrives without its option, so the server resets the
     // join.
     let strip = |segment: &mut Segment| {
@@ -675,6 +679,7 @@ fn a_permanently_refused_path_is_left_alone_and_a_transiently_refused_one_retrie
 
 #[test]
 fn a_path_that_always_breaks_at_once_is_tried_less_and_less_often() {
+    depends_on_the_platform("whether a subflow that has ended is replaced");
     // Each subflow over the path is established by the server's answer to the third ACK. All later
     // segments from the server are resets.
     let mut open = std::collections::BTreeSet::new();
