@@ -315,8 +315,8 @@ class SubflowClosed:
         retry: Whether to try another subflow between the same addresses. `soon`: it carried data,
             or the peer reset it to start again. `later`: it carried no data, or the peer reported a
             temporary obstacle. `never`: the peer reported a permanent obstacle. RFC 8684 §3.6.
-        reopens: Whether the host's kernel would open another one at all. That of Linux would not,
-            before the interface comes up again.
+        reopens: Whether the host's kernel would open another subflow. Linux would not, until the
+            interface comes up again.
     """
 
     id: SubflowId | None

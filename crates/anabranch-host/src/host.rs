@@ -40,7 +40,7 @@ impl Host {
         config: ConnectionConfig,
     ) -> Self {
         let mut endpoint = Endpoint::new(addresses.clone(), secret);
-        // Peers outlive this host's connections, and may keep them in TIME-WAIT.
+        // A peer may keep closed connections in TIME-WAIT.
         endpoint.select_ports(PortSelection::InTurn);
         let sockets = Sockets::new(endpoint);
         let world = Shared::start(

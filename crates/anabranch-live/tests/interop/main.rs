@@ -27,8 +27,8 @@ fn main() {
             Err(error) => return println!("interop skipped: no network namespaces: {error}"),
         }
     }
-    // The cases run in real time, also beside other tests. Without the privilege, they run at normal
-    // priority.
+    // The cases run in real time, while other tests use the processors. Without the privilege, they
+    // run at normal priority.
     let _ = rustix::process::nice(-10);
     let capabilities = anabranch_live::probe();
     let missing: Vec<_> = capabilities

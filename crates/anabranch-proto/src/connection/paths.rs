@@ -10,8 +10,8 @@
 //!   probes the path, and closes it only if nothing answers (RFC 8684 §3.4.2).
 //! * **A subflow ends.** Its path manager reopens it after 1 s, and doubles the pause up to 60 s
 //!   for each subflow that carried no data. It reopens at once if the interface comes up. If the peer
-//!   refused for good ([`Retry`]), or the host's kernel replaces no subflow, it reopens only then. Data that the peer SACKed but did not
-//!   acknowledge on the subflow is reinjected.
+//!   refused for good ([`Retry`]), or the host's kernel replaces no subflow, it reopens only then.
+//!   Data that the peer SACKed but did not acknowledge on the subflow is reinjected.
 //! * **No subflow is left.** The connection waits 60 s for a new one.
 
 use std::collections::VecDeque;

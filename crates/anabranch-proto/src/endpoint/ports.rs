@@ -16,9 +16,9 @@ pub enum PortSelection {
     /// At random. RFC 6056 §3.3.1.
     #[default]
     Random,
-    /// One after another. A secret number for each local address and peer decides where they begin. RFC
-    /// 6056 §3.3.3. A peer sees a port again after up to 16,384 connections of this host, so it has
-    /// seldom kept the earlier one in TIME-WAIT.
+    /// In ascending order, from a secret offset for each local address and peer. RFC 6056 §3.3.3. A
+    /// peer sees a port again after up to 16,384 connections of this host. By then, it has usually left
+    /// TIME-WAIT.
     InTurn,
 }
 

@@ -139,8 +139,8 @@ pub enum PathEvent<'a> {
         /// Time at which the path manager should open another subflow between the same addresses,
         /// if at all.
         retry: Retry,
-        /// Whether this host's kernel would open another one at all. If not, path managers that kernels
-        /// have wait until the interface comes up again (Linux).
+        /// Whether this host's kernel would open another subflow. If not, the path managers that kernels
+        /// have wait until the interface comes up again.
         reopens: bool,
     },
     /// The peer has announced an address. RFC 8684 §3.4.1.

@@ -88,7 +88,8 @@ impl Linux {
         self.pace(context, view).map_or(f64::INFINITY, |pace| queued / pace.bytes_per_second)
     }
 
-    /// The subflow of `views` with the shortest linger time, and the oldest of several (`mptcp_for_each_subflow`).
+    /// The subflow of `views` with the shortest linger time. Of several, it is the oldest
+    /// (`mptcp_for_each_subflow`).
     fn soonest<'a>(
         &mut self,
         context: &ScheduleContext<'_>,

@@ -70,8 +70,8 @@ pub(crate) fn run_all(arguments: &[String]) {
     if let Some(missing) = missing() {
         return println!("namespaces skipped: {missing}");
     }
-    // The cases measure time. They need little of a processor, but at once, also beside other tests.
-    // Without the privilege, they run at normal priority.
+    // The cases measure time, while other tests use the processors. They need little processor time,
+    // but without delay. Without the privilege, they run at normal priority.
     let _ = rustix::process::nice(-10);
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let mut failed = 0;

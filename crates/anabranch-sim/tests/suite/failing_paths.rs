@@ -161,8 +161,8 @@ fn linux_prefers_the_older_of_two_idle_subflows() {
         println!("{sent:?}, Linux {linux:?}");
         let total: u64 = linux.iter().sum();
         assert_eq!(sent.len(), linux.len(), "{sent:?}");
-        for (ours, theirs) in sent.iter().zip(linux) {
-            assert!(ours.abs_diff(theirs) <= total / 1000, "{sent:?}, Linux {linux:?}");
+        for (modelled, measured) in sent.iter().zip(linux) {
+            assert!(modelled.abs_diff(measured) <= total / 1000, "{sent:?}, Linux {linux:?}");
         }
     }
 }

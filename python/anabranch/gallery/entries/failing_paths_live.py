@@ -32,6 +32,7 @@ STACKS, EVENTS = tuple(SETTINGS.values()), (ONE, ALL)
 RETURNS = ((CUBIC, MESSAGES), (CUBIC, STREAM), (restored_paths.BACKUP, MESSAGES))
 """Stacks and workloads of restored-paths whose WAN comes back."""
 _RETURN_LASTS_S = 60
+_AWAY_S, _BACK_S = restored_paths.AT_S, restored_paths.AT_S + restored_paths.AWAY_S
 WAN = share("wan", "WAN")
 
 at = Factors("hosts", "stack", "event", load="")
@@ -105,6 +106,9 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
+_QUICK = Tier("quick", seeds=3, measured_s=80)
+_FAILING_LASTS_S = _QUICK.warm_up_s + _QUICK.measured_s
+
 ENTRY = Entry(
     title="Paths that fail and come back: Linux and its model",
     question="Does the model of Linux pause for as long as Linux when a path fails, and does it "
@@ -114,13 +118,13 @@ ENTRY = Entry(
         paths that fail | a: <path.a>; b: <path.b> | as in failing-paths
         paths that come back | WAN: <path.wan>; 5G: <path.5g> | as in restored-paths
         failures | one path or both: silent from {AT_S} s to {AGAIN_S} s | as in failing-paths
-        paths that come back, times | address removed at 10 s, added at 30 s | as in restored-paths
-        runs | 85 s, and {_RETURN_LASTS_S} s with paths that come back
+        WAN's address | removed at {_AWAY_S} s, added at {_BACK_S} s | as in restored-paths
+        runs | {_FAILING_LASTS_S} s, and {_RETURN_LASTS_S} s with paths that come back
         congestion control | CUBIC, in the model and in Linux
         buffers | tuned by the host; the model charges the memory of each segment, as Linux does
     """)
     + real_time.PARAMETERS[2:],
-    quick=Tier("quick", seeds=3, measured_s=80),
+    quick=_QUICK,
     full=Tier("full", seeds=10, measured_s=80),
     design=_cells,
     not_varied_because=REAL_TIME,
@@ -137,7 +141,7 @@ ENTRY = Entry(
         ),
         Panel(
             "WAN's share of the bytes",
-            "WAN goes away at 10 s and comes back at 30 s; runs of 60 s.",
+            f"WAN is away from {_AWAY_S} s to {_BACK_S} s; runs of {_RETURN_LASTS_S} s.",
             panels.bars(
                 {f"{stack}\n{load}": (stack, load) for stack, load in RETURNS},
                 lambda hosts, case: WAN.median(at(hosts, case[0], SHORT, case[1])),
