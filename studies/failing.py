@@ -26,6 +26,7 @@ from measured import update
 
 from anabranch.calibration import failing
 from anabranch.calibration.case import Case
+from anabranch.live.hosts import HERE
 
 LINUX_SEEDS = (1, 2, 3)
 LATER_MS = (20, 40)
@@ -146,7 +147,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="File of results whose rows are replaced.")
     arguments = parser.parse_args()
     arguments.runs.mkdir(parents=True, exist_ok=True)
-    cases = failing.cases(arguments.count, arguments.seed)
+    cases = [each.for_machine(HERE) for each in failing.cases(arguments.count, arguments.seed)]
     found = [compare(case, arguments.runs) for case in cases]
     rows = [
         row("longest stall", (stall for stall, _ in found), 15),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -25,6 +27,15 @@ def linux_on(machine: str) -> str:
     return "Linux, real time" if machine == HERE else f"Linux, {machine}"
 
 
+def modelled_version(machine: str) -> str:
+    """The version of Linux, of those that the model knows, whose rules the machine's kernel has."""
+    if machine != HERE:
+        return "v6.12"
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    assert release
+    return "v6.18" if (int(release[1]), int(release[2])) >= (6, 18) else "v6.12"
+
+
 @dataclass(frozen=True)
 class Case:
     """A scenario that runs with the engine in virtual time, and with Linux at both ends."""
@@ -40,6 +51,16 @@ class Case:
     def duration_s(self) -> float:
         """Time that a run simulates, in s."""
         return nanoseconds(settings_of(self.toml)["duration"]) / 1e9
+
+    def for_machine(self, machine: str) -> Case:
+        """The case with hosts that have the rules of the machine's kernel."""
+        scenario = loading.of_text(self.toml, self.name)
+        version = modelled_version(machine)
+        new = {
+            f"connection.{connection['name']}.host.version": version
+            for connection in scenario.settings["connection"]
+        }
+        return replace(self, toml=loading.changed(scenario, new).to_toml())
 
     def cells(self, machine: str) -> tuple[Cell, Cell]:
         """The run of the engine, and that of Linux on this machine."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -221,16 +221,24 @@ def chosen(
         seed = 1 if seed is None else seed
         if failing:
             described = f"{count} with failures drawn from seed {seed}"
-            entry = entry_of(failing_paths.cases(count, seed), described, machine, FAILING_CLAIMS)
+            entry = entry_of(
+                _on(machine, failing_paths.cases(count, seed)), described, machine, FAILING_CLAIMS
+            )
             return entry, Path(f"results/{_ID}-failing-seed-{seed}{where}"), ()
-        entry = entry_of(drawn.cases(count, seed), f"{count} drawn from seed {seed}", machine)
+        entry = entry_of(
+            _on(machine, drawn.cases(count, seed)), f"{count} drawn from seed {seed}", machine
+        )
         return entry, Path(f"results/{_ID}-seed-{seed}{where}"), ()
     if files:
         cases = own.cases(files)
         entry = entry_of(cases, ", ".join(map(str, files)), machine)
         note = own.unlike_linux(cases)
         return entry, Path(f"results/{_ID}-own{where}"), [note] if note else ()
-    return entry_of(fixed.cases(), _FIXED, machine), Path(f"results/{_ID}{where}"), ()
+    return entry_of(_on(machine, fixed.cases()), _FIXED, machine), Path(f"results/{_ID}{where}"), ()
+
+
+def _on(machine: str, cases: Iterable[case.Case]) -> list[case.Case]:
+    return [each.for_machine(machine) for each in cases]
 
 
 _FIXED = "the fixed set"

@@ -340,6 +340,7 @@ class Connection:
     stack: (
         Literal[
             "linux-6.12",
+            "linux-6.18",
             "rfc-8684",
             "mptcp.org-0.88",
             "mptcp.org-0.89",
@@ -742,6 +743,7 @@ class Scenario:
     stack: (
         Literal[
             "linux-6.12",
+            "linux-6.18",
             "rfc-8684",
             "mptcp.org-0.88",
             "mptcp.org-0.89",

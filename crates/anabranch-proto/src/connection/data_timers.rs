@@ -44,10 +44,11 @@ impl Connection {
         self.config.platform.data_retransmission(self.subflows.len())
     }
 
-    /// The scheduler is asked about new data. Linux asks only while the peer's window has room
-    /// (`ack_update_msk`).
+    /// The scheduler is asked about new data. Linux asks after each write (`__mptcp_push_pending`), and
+    /// otherwise only while the peer's window has room (`ack_update_msk`).
     pub(super) fn note_pending_timers(&mut self, now: Instant) {
-        if self.send.available_window() > 0 {
+        let written = self.send.take_written();
+        if written || self.send.available_window() > 0 {
             self.note_timers_of_progressing(now);
         }
     }
@@ -89,6 +90,10 @@ impl Connection {
         }
         if !self.subflows.have_outstanding() {
             self.send.queue.reinject_first(self.data_rto.widen_repetition());
+        }
+        // Linux asks the scheduler before it restarts the timer (`ack_update_msk`).
+        if self.send.queue.unsent() > 0 {
+            self.note_pending_timers(now);
         }
         self.arm_retransmission(now);
     }

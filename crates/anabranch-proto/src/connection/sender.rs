@@ -21,6 +21,8 @@ pub(super) struct Sender {
     short_end: u64,
     /// The application's last write found no room.
     writer_waits: bool,
+    /// The application has written since the scheduler was last asked about new data.
+    written: bool,
     /// This host sends 8-byte data sequence numbers: always, or because 4-byte ones may wrap too
     /// soon.
     wide: bool,
@@ -38,6 +40,7 @@ impl Sender {
             small_window_due: false,
             short_end: 0,
             writer_waits: false,
+            written: false,
             wide: options == OptionForm::Long,
             check_wrap_from: 0,
             wrap_checked_at: Instant::ZERO,
@@ -49,7 +52,13 @@ impl Sender {
         let offered = piece.len();
         let accepted = self.queue.write(piece);
         self.writer_waits = accepted < offered;
+        self.written = accepted > 0;
         accepted
+    }
+
+    /// Returns `true` if the application has written since the last call.
+    pub(super) fn take_written(&mut self) -> bool {
+        std::mem::take(&mut self.written)
     }
 
     /// Returns `true` if the application's last write found no room.

@@ -103,11 +103,26 @@ impl Default for RcvSsthresh {
 impl RcvSsthresh {
     /// Segments with fewer bytes never open the window.
     const LEAST: u32 = 128;
+    /// Most payload of a segment that Linux receives into 1024 bytes of memory. Memory is allocated in
+    /// powers of two, and headers and `skb_shared_info` take up the remainder.
+    const MOST_IN_1024: u32 = 566;
+    /// Memory of such a segment, in percent of that of a full one: 1280 of 2304 bytes with `sk_buff`.
+    const SMALL_PERCENT: u32 = 55;
 
     /// Returns `true` if the window opens with arriving data, rather than at the start.
     #[inline]
     pub(crate) fn is_gradual(&self) -> bool {
         self.limit > 0
+    }
+
+    /// Part of the window that the memory of a segment of so many bytes takes up, where full ones have
+    /// `full`.
+    #[inline]
+    pub(crate) fn taken_up(bytes: u32, full: u32) -> u32 {
+        match bytes <= RcvSsthresh::MOST_IN_1024 {
+            true => full * RcvSsthresh::SMALL_PERCENT / 100,
+            false => full,
+        }
     }
 
     /// Handle the arrival of a segment of so many bytes, where full ones have `full`. `held` bytes
@@ -130,7 +145,8 @@ impl RcvSsthresh {
     /// Returns `true` if a segment opens the window although it fills its memory only in part. The
     /// smaller the part, the smaller the window must be. Linux: `__tcp_grow_window`.
     fn admits_waste(&self, bytes: u32, full: u32) -> bool {
-        let (mut memory, mut window) = (full / 2, u32::from(self.largest) << 15);
+        let mut memory = RcvSsthresh::taken_up(bytes, full) / 2;
+        let mut window = u32::from(self.largest) << 15;
         while memory > bytes {
             (memory, window) = (memory / 2, window / 2);
         }
@@ -157,21 +173,35 @@ mod tests {
 
     #[test]
     fn a_window_opens_with_full_segments_and_with_short_ones_while_it_is_small() {
-        // Linux: `tcp_grow_window`. Segments of 900 and 500 bytes fill more than a half and a quarter
-        // of their memory, so they count up to a half and a quarter of the largest window.
+        // Linux: `tcp_grow_window`. Segments of 900 and 600 bytes fill more than a half and a quarter
+        // of their memory, so they count up to a half and a quarter of the largest window. Those of 500
+        // bytes fill more than a half of a smaller memory.
         for (largest, bytes, opened) in [
             (0, 1_448, 52_896),
             (0, 2_000, 54_000),
             (0, 900, 50_000),
             (2, 900, 52_896),
-            (2, 500, 50_000),
-            (4, 500, 52_896),
+            (2, 600, 50_000),
+            (4, 600, 52_896),
+            (2, 500, 52_896),
             (4, 127, 50_000),
         ] {
             let mut opening = RcvSsthresh { opened: 50_000, limit: 60_000, step: 2_896, largest };
             assert_eq!(opening.grow(bytes, 1_448, 1_448), opened > 50_000, "{bytes} of {largest}");
             assert_eq!(opening.opened, opened, "{bytes} of {largest}");
         }
+    }
+
+    #[test]
+    fn a_small_segment_finds_room_beyond_full_ones() {
+        let mut opening =
+            RcvSsthresh { opened: 58_576, limit: 60_000, step: 2_848, ..RcvSsthresh::default() };
+        opening.largest = 8;
+        let mut grow = |bytes| opening.grow(bytes, 1_424, RcvSsthresh::taken_up(bytes, 1_424));
+        assert!(!grow(1_424));
+        assert!(!grow(567), "in the memory of a full one");
+        assert!(grow(240));
+        assert!(!grow(240), "its room is used up");
     }
 
     #[test]

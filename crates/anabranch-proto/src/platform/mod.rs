@@ -21,7 +21,7 @@ mod socket_memory;
 
 pub(crate) use cwnd_usage::CwndUsage;
 pub use expiry::{ExpiryRule, TimerWheel};
-pub use linux::LinuxConfig;
+pub use linux::{LinuxConfig, LinuxVersion};
 pub use mptcp_org::MptcpOrgConfig;
 pub use rfc::RfcConfig;
 pub use socket_memory::{Charge, FirstWindow, SocketMemory};
@@ -296,7 +296,7 @@ pub enum Buffers {
     Socket,
 }
 
-/// Sizes between which Linux tunes buffers, in bytes of memory.
+/// Rules by which Linux tunes buffers. Sizes are bytes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Size with which a receive buffer begins (`tcp_rmem[1]`).
@@ -305,6 +305,9 @@ pub struct Tuning {
     pub largest_receive: u32,
     /// Largest send buffer of a subflow (`tcp_wmem[2]`).
     pub largest_send: u32,
+    /// Full segments that a receive window has beyond twice the data that the application reads in a
+    /// round-trip time.
+    pub spare_segments: u8,
 }
 
 /// Rules by which a host counts its buffers.

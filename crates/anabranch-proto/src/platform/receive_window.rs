@@ -59,7 +59,8 @@ impl ReceiveWindow {
             most: within_u32(most),
             offers_less: counts_memory && !is_tcp,
             opened: if counts_memory { at_first } else { u32::MAX },
-            reading: (counts_memory && (requested.is_none() || !is_tcp)).then(Box::default),
+            reading: (counts_memory && (requested.is_none() || !is_tcp))
+                .then(|| Box::new(ReadRounds::new(&tuning))),
             advertised: 0,
             promised: 0,
             scale,

@@ -173,7 +173,10 @@ impl Receiver {
         }
         let full = self.full_segment.bytes();
         let opens = match arrival {
-            Arrival::InOrder => self.acks.open_window(bytes as u32, full, held + full),
+            Arrival::InOrder => {
+                let taken_up = RcvSsthresh::taken_up(bytes as u32, full);
+                self.acks.open_window(bytes as u32, full, held + taken_up)
+            }
             Arrival::OutOfOrder | Arrival::Duplicate => false,
         };
         match arrival {

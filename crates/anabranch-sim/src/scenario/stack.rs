@@ -28,11 +28,20 @@ const ALL: &[Preset] = &[
         description: Description {
             name: "linux-6.12",
             summary: "Linux of today, as calibrated: buffers by memory, its scheduler, CUBIC, no remedy.",
-            source: "Linux 6.12 and 6.18",
+            source: "Linux 6.12",
         },
         always: "host = { kind = \"linux\", buffers = \"socket\" }\ncongestion_control = \"cubic_linux\"",
-        // Linux does not notice that options are lost.
-        multipath: "scheduler = \"linux\"\npath_manager = \"full_mesh\"\nremedies = {}\nlate_fallback = false",
+        multipath: LINUX,
+    },
+    Preset {
+        description: Description {
+            name: "linux-6.18",
+            summary: "Linux 6.18, whose tuned receive buffers grow less at low rates.",
+            source: "Linux 6.18",
+        },
+        always: "host = { kind = \"linux\", buffers = \"socket\", version = \"v6.18\", tcp_rmem_max = \"32MiB\" }\n\
+                 congestion_control = \"cubic_linux\"",
+        multipath: LINUX,
     },
     Preset {
         description: Description {
@@ -88,6 +97,10 @@ const ALL: &[Preset] = &[
         multipath: LATER,
     },
 ];
+
+/// Policies of Linux, which does not notice that options are lost.
+const LINUX: &str = "scheduler = \"linux\"\npath_manager = \"full_mesh\"\nremedies = {}\n\
+                     late_fallback = false";
 
 /// Policies of the original kernel from about version 0.91 on.
 const LATER: &str = "congestion_control = \"lia_linux\"\n\
@@ -283,7 +296,7 @@ mod tests {
 
     #[test]
     fn an_unknown_stack_is_named() {
-        let problem = "unknown stack \"linux\"; did you mean \"linux-6.12\"? (valid: linux-6.12, rfc-8684, \
+        let problem = "unknown stack \"linux\"; did you mean \"linux-6.12\"? (valid: linux-6.12, linux-6.18, rfc-8684, \
                        mptcp.org-0.88, mptcp.org-0.89, mptcp.org-0.92, mptcp.org-0.95)";
         let error = connections("stack = \"linux\"", "").unwrap_err();
         assert_eq!(error, format!("a.toml: stack: {problem}"));

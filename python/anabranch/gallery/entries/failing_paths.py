@@ -13,7 +13,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
-from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
+from anabranch.gallery.shared.connections import LINUX_6_18, flow, model_of_linux, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.folder import Results
@@ -29,7 +29,6 @@ STYLES = {
 ONE, ALL = "one path fails", "both paths fail"
 AT_S, AGAIN_S = 20, 40
 _WORKLOAD = Cbr(rate="2Mbit/s", block_size="8KiB")
-_HOST = {"kind": "linux", "buffers": "socket"}
 
 at = Factors("stack", "event")
 
@@ -40,7 +39,7 @@ def _connection(stack: str) -> Connection:
         return flow(path_manager="full_mesh", **shared)
     manager = {"kind": "backup", "regular": "a"} if stack == BACKUP else "full_mesh"
     linux = model_of_linux(scheduler="linux", path_manager=manager, **shared)
-    return replace(linux, host={**_HOST, "stale_loss_cnt": 1}) if stack == SOON else linux
+    return replace(linux, host={**LINUX_6_18, "stale_loss_cnt": 1} if stack == SOON else LINUX_6_18)
 
 
 def cell(tier: Tier, stack: str, event: str) -> Cell:

@@ -13,7 +13,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
-from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
+from anabranch.gallery.shared.connections import LINUX_6_18, flow, model_of_linux, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.folder import Results
@@ -48,6 +48,7 @@ def _connection(stack: str, load: str) -> Connection:
         return flow(path_manager="full_mesh", **shared)
     manager = {"kind": "backup", "regular": "wan"} if stack == BACKUP else "full_mesh"
     linux = model_of_linux(scheduler="linux", path_manager=manager, **shared)
+    linux = replace(linux, host=LINUX_6_18)
     return replace(linux, congestion_control="bbr") if stack == BBR else linux
 
 

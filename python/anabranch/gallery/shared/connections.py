@@ -33,6 +33,10 @@ def flow(
     return Connection(name=name, **settings | others)
 
 
+LINUX_6_18 = {"kind": "linux", "buffers": "socket", "version": "v6.18"}
+"""The host of the kernel with which this project repeated reports about failing paths."""
+
+
 def model_of_linux(**others: Any) -> Connection:
     """The connection `main` with the buffers and the CUBIC of Linux, and an endless transfer."""
     host = {"kind": "linux", "buffers": "socket"}

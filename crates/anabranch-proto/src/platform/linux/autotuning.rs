@@ -8,8 +8,12 @@ use crate::view::SubflowView;
 impl Tuning {
     /// Bounds of Linux on a host with a few gigabytes of memory. Recent kernels have 32 MiB as the
     /// largest receive buffer.
-    pub const DEFAULT: Tuning =
-        Tuning { first_receive: 131_072, largest_receive: 6 << 20, largest_send: 4 << 20 };
+    pub const DEFAULT: Tuning = Tuning {
+        first_receive: 131_072,
+        largest_receive: 6 << 20,
+        largest_send: 4 << 20,
+        spare_segments: 16,
+    };
 }
 
 /// Memory of a subflow's send buffer: two congestion windows of so many segments, and at most
@@ -64,6 +68,8 @@ pub(crate) struct ReadRounds {
     rtt: Duration,
     /// Most bytes read in a round.
     most_read: u64,
+    /// [`Tuning::spare_segments`]
+    spare_segments: u8,
 }
 
 /// Finding of [`ReadRounds`] after the application has read.
@@ -78,6 +84,10 @@ pub(crate) enum Reading {
 }
 
 impl ReadRounds {
+    pub(crate) fn new(tuning: &Tuning) -> Self {
+        ReadRounds { spare_segments: tuning.spare_segments, ..ReadRounds::default() }
+    }
+
     /// A segment of an open connection has arrived, be it that which opened the connection.
     pub(crate) fn note_arrival(&mut self, now: Instant) {
         self.now = now;
@@ -110,7 +120,7 @@ impl ReadRounds {
         }
         self.most_read = read;
         // Room for a sender that doubles its rate, and for as much growth again.
-        let window = 2 * read + 16 * mss;
+        let window = 2 * read + u64::from(self.spare_segments) * mss;
         let growth = u128::from(window) * u128::from(read - last) / u128::from(last.max(1));
         let growth = u64::try_from(2 * growth).unwrap_or(u64::MAX);
         Reading::Grows(window.saturating_add(growth))
@@ -124,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_buffer_follows_what_the_application_reads_in_a_round_trip() {
-        let mut rounds = ReadRounds::default();
+        let mut rounds = ReadRounds::new(&Tuning::DEFAULT);
         let rtt = Duration::from_millis(100);
         let mut update = |ms, read| {
             rounds.note_arrival(Instant::ZERO + Duration::from_millis(ms));
@@ -139,8 +149,20 @@ mod tests {
     }
 
     #[test]
+    fn later_kernels_spare_no_segments() {
+        let mut rounds = ReadRounds::new(&Tuning { spare_segments: 0, ..Tuning::DEFAULT });
+        let mut update = |ms, read| {
+            rounds.note_arrival(Instant::ZERO + Duration::from_millis(ms));
+            rounds.update(read, Duration::from_millis(60), 1448)
+        };
+        assert_eq!(update(0, 0), Reading::Steady);
+        // Three blocks of 8 KiB, as in `mptcp_rcvbuf_grow`.
+        assert_eq!(update(60, 24_576), Reading::Grows(49_152 + 2 * 34_270));
+    }
+
+    #[test]
     fn a_first_read_a_round_trip_after_the_handshake_ends_the_first_round() {
-        let mut rounds = ReadRounds::default();
+        let mut rounds = ReadRounds::new(&Tuning::DEFAULT);
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         rounds.note_arrival(at(0));
         rounds.note_arrival(at(100));

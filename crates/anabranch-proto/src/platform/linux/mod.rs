@@ -39,6 +39,13 @@ pub struct LinuxConfig {
     /// Linux doubles that size, and charges memory to it.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project")))]
     pub buffers: Buffers,
+    /// Version of the kernel, where the model knows a difference: growth of the receive buffers that
+    /// Linux tunes.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(extend("x-origin" = "this project", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub version: LinuxVersion,
     /// Memory of a receive buffer that Linux tunes, at first: the second number of the sysctl
     /// net.ipv4.tcp_rmem.
     #[cfg_attr(
@@ -127,15 +134,32 @@ pub struct LinuxConfig {
     pub blackhole_timeout: Duration,
 }
 
+/// A version of Linux whose rules the model has where versions differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    schemars(inline)
+)]
+pub enum LinuxVersion {
+    /// A window that grows has room for 16 more segments (`mptcp_rcv_space_adjust`).
+    #[cfg_attr(feature = "serde", serde(rename = "v6.12"))]
+    V6_12,
+    /// A window that grows has no such room (`mptcp_rcvbuf_grow`, `tcp_rcvbuf_grow`).
+    #[cfg_attr(feature = "serde", serde(rename = "v6.18"))]
+    V6_18,
+}
+
 /// Sizes of tuned buffers. Linux refuses sizes of less than a page.
 #[cfg(feature = "serde")]
 type Memory = anabranch_config::written::Bytes<4096, { 1 << 30 }>;
 
 impl Default for LinuxConfig {
     fn default() -> Self {
-        let Tuning { first_receive, largest_receive, largest_send } = Tuning::DEFAULT;
+        let Tuning { first_receive, largest_receive, largest_send, .. } = Tuning::DEFAULT;
         LinuxConfig {
             buffers: Buffers::Payload,
+            version: LinuxVersion::V6_12,
             tcp_rmem_default: ByteCount::new(first_receive.into()),
             tcp_rmem_max: ByteCount::new(largest_receive.into()),
             tcp_wmem_max: ByteCount::new(largest_send.into()),
@@ -182,6 +206,10 @@ impl BuildPlatform for LinuxConfig {
             first_receive: self.tcp_rmem_default.as_u64() as u32,
             largest_receive: self.tcp_rmem_max.as_u64() as u32,
             largest_send: self.tcp_wmem_max.as_u64() as u32,
+            spare_segments: match self.version {
+                LinuxVersion::V6_12 => Tuning::DEFAULT.spare_segments,
+                LinuxVersion::V6_18 => 0,
+            },
         };
         Platform { buffers: BufferModel { tuning, ..base.buffers }, ..base }
     }
