@@ -270,6 +270,13 @@ impl Connection {
         })
     }
 
+    /// Returns `true` if a deadline may be earlier than `wake_up`, and was not when this was last asked.
+    #[inline]
+    pub(crate) fn has_earlier_deadline(&mut self, wake_up: Instant) -> bool {
+        let set = self.timers.take_earliest_set().min(self.subflows.take_earliest_set());
+        set.min(self.paths.announcements.next()).min(self.path_manager_timeout()) < wake_up
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let subflows = self.subflows.iter().map(|ctx| ctx.subflow.poll_timeout());
         let own = self.timers.next().min(self.paths.announcements.next());

@@ -428,6 +428,13 @@ impl Subflows {
         subflows.filter(|(_, view)| view.usability == Usability::Usable)
     }
 
+    /// The earliest deadline that a subflow has set since the last call.
+    #[inline]
+    pub(super) fn take_earliest_set(&mut self) -> Instant {
+        let set = self.contexts.iter_mut().map(|ctx| ctx.subflow.take_earliest_set());
+        set.fold(Instant::FAR_FUTURE, Instant::min)
+    }
+
     /// Retransmission timeout of the slowest usable subflow.
     #[inline]
     pub(super) fn longest_timeout(&self) -> Duration {

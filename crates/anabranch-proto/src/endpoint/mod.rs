@@ -567,9 +567,13 @@ impl Endpoint {
             self.take_output(index);
         }
         self.forget_if_gone(index);
-        let deadline =
-            self.slots[index as usize].connection.as_ref().and_then(|c| c.poll_timeout());
-        if let Some(deadline) = deadline {
+        let slot = &mut self.slots[index as usize];
+        let Some(connection) = &mut slot.connection else { return };
+        // Deadlines mostly move on, so the next wake-up is early enough.
+        if !connection.has_earlier_deadline(slot.wake_up) && slot.wake_up != Instant::FAR_FUTURE {
+            return;
+        }
+        if let Some(deadline) = connection.poll_timeout() {
             self.wake_at(index, deadline);
         }
     }

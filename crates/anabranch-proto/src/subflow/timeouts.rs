@@ -22,6 +22,12 @@ impl Subflow {
         }
     }
 
+    /// The earliest deadline that was set since the last call. It may no longer count.
+    #[inline]
+    pub(crate) fn take_earliest_set(&mut self) -> Instant {
+        self.timers.take_earliest_set().min(self.congestion.departure())
+    }
+
     /// Time at which [`Subflow::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Instant {
         self.timers.next().min(self.congestion.departure())
