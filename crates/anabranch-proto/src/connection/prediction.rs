@@ -83,6 +83,7 @@ impl Connection {
     #[inline]
     pub(super) fn offers_no_data(&self, now: Instant) -> bool {
         self.config.header_prediction
+            && self.lacks_data_or_room()
             && self.session.is_open()
             && !self.send.queue.is_finished()
             && !self.send.queue.has_mapped_to_send()
@@ -90,7 +91,6 @@ impl Connection {
             && !self.subflows.want_tail_probe()
             && !self.data_fin.is_due()
             && self.paths.has_nothing_to_tell(now)
-            && self.lacks_data_or_room()
     }
 
     /// Nothing is unsent and the remedies are not to be asked, or no subflow has room and the scheduler
@@ -111,6 +111,20 @@ impl Connection {
                     && !self.send.number_width_is_due()
                     && self.subflows.are_full()
             }
+        }
+    }
+
+    /// A segment was sent with the current window. If the next poll would find nothing to send, do now
+    /// what it would do.
+    #[inline]
+    pub(super) fn settle_if_exhausted(&mut self, now: Instant) {
+        if self.offers_no_data(now)
+            && self.subflows.are_quiet()
+            && !self.recv.acknowledges_early()
+            && !self.paths.has_openings()
+        {
+            self.pass_over_data(now);
+            self.subflows.settle_all();
         }
     }
 

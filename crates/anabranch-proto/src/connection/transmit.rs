@@ -36,7 +36,10 @@ impl Connection {
         }
         let segment = self.poll_segment(now, self.data_level_with(window), offers_data);
         match segment {
-            Some(_) => self.recv.queue.on_advertised(window),
+            Some(_) => {
+                self.recv.queue.on_advertised(window);
+                self.settle_if_exhausted(now);
+            }
             None => self.settle(now),
         }
         segment
@@ -53,6 +56,13 @@ impl Connection {
             self.subflows.end_bursts(now, lacks_data);
         }
         self.subflows.settle();
+    }
+
+    /// Returns `true` if nothing was to be sent when the connection was last polled, and nothing has
+    /// happened since.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.subflows.touched().is_empty()
     }
 
     /// `offers_data` is false if [`Connection::offers_no_data`].

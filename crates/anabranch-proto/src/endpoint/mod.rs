@@ -339,6 +339,10 @@ impl Endpoint {
             if let (Some(connection), Some(sent)) = (connection, &segment) {
                 connection.count(sent);
                 self.counters.segments_out += 1;
+                if connection.is_settled() {
+                    self.dirty.pop_front();
+                    self.settle(index);
+                }
                 return segment;
             }
             let connection = self.slots[index as usize].connection.as_ref();
