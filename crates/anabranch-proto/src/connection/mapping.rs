@@ -98,10 +98,7 @@ impl MappingTable {
         if len == 0 {
             return true;
         }
-        let shift = self.mappings.back().map(Received::shift).or(self.shift);
-        self.straight &= shift.is_none_or(|shift| shift == new.shift());
-        self.longest = self.longest.max(len);
-        self.reach = self.reach.max(new.end());
+        self.note(&new);
         if new.checksum.is_some() {
             return self.add_whole(new);
         }
@@ -131,6 +128,43 @@ impl MappingTable {
             }
         }
         at >= new.end()
+    }
+
+    #[inline]
+    fn note(&mut self, new: &Received) {
+        let shift = self.mappings.back().map(Received::shift).or(self.shift);
+        self.straight &= shift.is_none_or(|shift| shift == new.shift());
+        self.longest = self.longest.max(new.len);
+        self.reach = self.reach.max(new.end());
+    }
+
+    /// As [`MappingTable::add`] and [`MappingTable::pass`], if the next payload has `len` bytes and the
+    /// mapping covers just these. Otherwise returns `false`, and nothing has changed.
+    #[inline]
+    pub(crate) fn pass_with(&mut self, new: &Received, len: u64) -> bool {
+        let is_usual = new.subflow == self.head
+            && new.len == len
+            && new.checksum.is_none()
+            && self.waiting.is_empty()
+            && self.mappings.back().is_none_or(|back| back.end() <= self.head);
+        if is_usual {
+            self.note(new);
+            self.shift = Some(new.shift());
+            self.head += len;
+            self.keep_only(*new);
+        }
+        is_usual
+    }
+
+    /// All other mappings are used up. The last one stays, so that a later one cannot contradict it.
+    #[inline]
+    fn keep_only(&mut self, last: Received) {
+        if self.mappings.len() == 1 {
+            self.mappings[0] = last;
+        } else {
+            self.mappings.clear();
+            self.mappings.push_back(last);
+        }
     }
 
     /// Release unused memory.

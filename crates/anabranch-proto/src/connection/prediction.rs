@@ -6,13 +6,14 @@
 //! Header prediction leaves out these steps and no others, so the result is the same. The soak compares
 //! runs with and without it.
 
-use anabranch_wire::{Instant, Segment};
+use anabranch_wire::mptcp::Dss;
+use anabranch_wire::{Instant, Payload, Segment};
 
 use super::Connection;
 use super::scheduling::FullBuffers;
 use super::timer::Timer;
 use crate::platform::DataAckRule;
-use crate::subflow::{Predicted, RxContext};
+use crate::subflow::RxContext;
 use crate::view::Slot;
 
 impl Connection {
@@ -45,21 +46,62 @@ impl Connection {
             Some(dss) => {
                 ctx.signs.on_dss(now);
                 self.handle_data_ack(now, slot, &dss, segment);
-                self.handle_mapping(slot, &dss);
+                self.take_usual(now, slot, predicted.payload, &dss);
             }
             None => {
                 optionless_end.into_iter().for_each(|end| ctx.signs.on_optionless_payload(end));
                 self.handle_plain(now, slot, segment);
+                self.take_usual_plain(now, slot, predicted.payload);
             }
         }
-        self.take_payload(now, slot);
         self.abort_if_data_is_lost();
-        match predicted {
-            Predicted::Acknowledgement => self.subflows.refresh(slot),
-            Predicted::Data => self.subflows.refresh_after_receiving(slot),
+        match predicted.acknowledges {
+            true => self.subflows.refresh(slot),
+            false => self.subflows.refresh_after_receiving(slot),
         }
         self.end_segment(now, slot);
         true
+    }
+
+    /// Take the next payload of the subflow, or none, from a segment with this signal. If a mapping covers
+    /// just the payload, it goes straight to the stream.
+    #[inline]
+    fn take_usual(&mut self, now: Instant, slot: Slot, payload: Payload, dss: &Dss) {
+        let mapping = self.mapping_of(slot, dss);
+        let held = self.recv.queue.out_of_order_bytes();
+        let ctx = &mut self.subflows[slot];
+        let is_usual = !ctx.awaits_mapping()
+            && !ctx.subflow.receiver().has_ready()
+            && !ctx.subflow.reset_is_due();
+        let passes = is_usual
+            && match &mapping {
+                Some(mapping) => ctx.mappings.pass_with(mapping, payload.len() as u64),
+                None => payload.is_empty(),
+            };
+        if !passes {
+            if !payload.is_empty() {
+                ctx.subflow.put_back(payload);
+            }
+            if let Some(mapping) = mapping {
+                self.add_mapping(slot, mapping);
+            }
+            return self.take_payload(now, slot);
+        }
+        if let Some(mapping) = mapping {
+            self.handle_mapped(slot, mapping.data, payload);
+            self.note_data_hole(slot, held);
+        }
+        self.plan_acknowledgement(slot);
+    }
+
+    /// The same without Multipath TCP, where the subflow's bytes are the stream's.
+    #[inline]
+    fn take_usual_plain(&mut self, now: Instant, slot: Slot, payload: Payload) {
+        if !payload.is_empty() {
+            self.recv.queue.append(payload);
+            self.outbox.tell_readable();
+        }
+        self.take_payload(now, slot);
     }
 
     /// No handshake is under way, and Multipath TCP has its path manager and the peer's window.

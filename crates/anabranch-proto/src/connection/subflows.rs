@@ -107,6 +107,12 @@ impl SubflowContext {
         }
     }
 
+    /// Returns `true` if payload waits for its mapping, or did so when it was last looked at.
+    #[inline]
+    pub(super) fn awaits_mapping(&self) -> bool {
+        self.mappings.waiting_bytes() > 0 || self.signs.waiting_since().is_some()
+    }
+
     /// Returns `true` if payload has arrived without any Multipath TCP option and no mapping covers
     /// it. Pieces of a split segment may arrive without its options.
     pub(super) fn has_optionless_data(&self) -> bool {
