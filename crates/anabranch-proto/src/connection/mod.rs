@@ -93,6 +93,8 @@ pub(crate) struct Connection {
     outbox: Outbox,
     counters: ConnectionCounters,
     offer_outcome: Option<OfferOutcome>,
+    /// Nothing was left to send after the last poll.
+    settled: bool,
 }
 
 /// The parts of a new connection.
@@ -136,6 +138,7 @@ impl Connection {
             outbox: Outbox::new(config.trace),
             counters: ConnectionCounters::default(),
             offer_outcome: None,
+            settled: false,
             config,
         }
     }

@@ -6,15 +6,20 @@
 //! Header prediction leaves out these steps and no others, so the result is the same. The soak compares
 //! runs with and without it.
 
+use std::collections::VecDeque;
+
 use anabranch_wire::mptcp::Dss;
-use anabranch_wire::{Instant, Payload, Segment};
+use anabranch_wire::{Instant, Payload, PooledSegment, Segment};
 
 use super::Connection;
 use super::scheduling::FullBuffers;
 use super::timer::Timer;
 use crate::platform::DataAckRule;
-use crate::subflow::RxContext;
+use crate::subflow::{DataLevel, RxContext};
 use crate::view::Slot;
+
+/// Segments of one poll, so that large windows take no memory besides the links' queues.
+const MOST_AT_ONCE: usize = 64;
 
 impl Connection {
     /// Take the segment if it is a usual one. Otherwise returns `false`, and nothing has changed.
@@ -156,17 +161,28 @@ impl Connection {
         }
     }
 
-    /// A segment was sent with the current window. If the next poll would find nothing to send, do now
-    /// what it would do.
-    #[inline]
-    pub(super) fn settle_if_exhausted(&mut self, now: Instant) {
-        if self.offers_no_data(now)
-            && self.subflows.are_quiet()
-            && !self.recv.acknowledges_early()
-            && !self.paths.has_openings()
+    /// A segment was sent. Nothing has happened since, so what other segments say of the data level is the
+    /// same: send those as well that follow at once.
+    pub(super) fn poll_following(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        following: &mut VecDeque<PooledSegment>,
+    ) {
+        let mss = self.subflows.largest_mss();
+        while self.config.header_prediction
+            && self.subflows.largest_mss() == mss
+            && following.len() < MOST_AT_ONCE
+            && level.holds_for_all(self.send.is_wide())
+            && !self.has_path_work(now)
         {
-            self.pass_over_data(now);
-            self.subflows.settle_all();
+            let offers_data = !self.offers_no_data(now);
+            if !offers_data && self.subflows.are_quiet() {
+                return self.settle_without_data(now);
+            }
+            let Some(segment) = self.poll_or_settle(now, level, offers_data) else { return };
+            self.count(&segment);
+            following.push_back(segment);
         }
     }
 

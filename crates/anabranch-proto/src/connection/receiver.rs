@@ -77,11 +77,6 @@ impl Receiver {
     }
 
     #[inline]
-    pub(super) fn acknowledges_early(&self) -> bool {
-        self.early.is_some()
-    }
-
-    #[inline]
     pub(super) fn take_early_acknowledgement(&mut self) -> Option<EarlyAcknowledgement> {
         self.early.take()
     }

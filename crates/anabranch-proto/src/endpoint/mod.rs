@@ -64,6 +64,7 @@ pub struct Endpoint {
     /// Times at which connections need attention; entries that differ from the slot's time are
     /// stale.
     wake_ups: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Segments to send before any connection is polled.
     replies: VecDeque<PooledSegment>,
     /// Number of connections whose handshake awaits the peer's next step.
     half_open: usize,
@@ -335,7 +336,7 @@ impl Endpoint {
         while let Some(&index) = self.dirty.front() {
             let had_openings = self.open_subflows(now, index);
             let mut connection = self.slots[index as usize].connection.as_mut();
-            let segment = connection.as_mut().and_then(|c| c.poll_transmit(now));
+            let segment = connection.as_mut().and_then(|c| c.poll_transmit(now, &mut self.replies));
             if let (Some(connection), Some(sent)) = (connection, &segment) {
                 connection.count(sent);
                 self.counters.segments_out += 1;

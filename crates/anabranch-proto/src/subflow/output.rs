@@ -38,6 +38,12 @@ pub(crate) struct DataLevel {
 }
 
 impl DataLevel {
+    /// Returns `true` if segments that follow at once say the same, and if data sequence numbers are `wide`.
+    #[inline]
+    pub(crate) fn holds_for_all(&self, wide: bool) -> bool {
+        self.keys.is_none() && !self.precedes_keys && self.wide == wide
+    }
+
     /// A data sequence number in the current size.
     fn number(&self, data_seq: DataSeq) -> WideOrNarrow {
         if self.wide {
