@@ -437,7 +437,8 @@ impl Subflows {
     /// The earliest deadline that a subflow has set since the last call.
     #[inline]
     pub(super) fn take_earliest_set(&mut self) -> Instant {
-        let set = self.contexts.iter_mut().map(|ctx| ctx.subflow.take_earliest_set());
+        let paced = self.paced;
+        let set = self.contexts.iter_mut().map(|ctx| ctx.subflow.take_earliest_set(paced));
         set.fold(Instant::FAR_FUTURE, Instant::min)
     }
 

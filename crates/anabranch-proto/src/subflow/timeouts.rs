@@ -22,10 +22,12 @@ impl Subflow {
         }
     }
 
-    /// The earliest deadline that was set since the last call. It may no longer count.
+    /// The earliest deadline that was set since the last call. It may no longer count. Departures also have
+    /// deadlines if segments are `paced`.
     #[inline]
-    pub(crate) fn take_earliest_set(&mut self) -> Instant {
-        self.timers.take_earliest_set().min(self.congestion.departure())
+    pub(crate) fn take_earliest_set(&mut self, paced: bool) -> Instant {
+        let departure = if paced { self.congestion.departure() } else { Instant::FAR_FUTURE };
+        self.timers.take_earliest_set().min(departure)
     }
 
     /// Time at which [`Subflow::handle_timeout`] is due.
