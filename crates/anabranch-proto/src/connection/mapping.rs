@@ -450,6 +450,23 @@ mod tests {
     }
 
     #[test]
+    fn a_mapping_of_just_the_next_payload_passes_it_and_cannot_be_contradicted_later() {
+        // RFC 8684 §3.3.1
+        let mut table = MappingTable::default();
+        for subflow in [1, 101] {
+            assert!(!table.pass_with(&mapping(subflow, 1000 + subflow, 100), 99), "more than that");
+            assert!(table.pass_with(&mapping(subflow, 1000 + subflow, 100), 100));
+        }
+        assert_eq!((table.head(), table.reach(), table.is_straight()), (201, 201, true));
+        assert!(!table.add(mapping(101, 9001, 100)), "a contradiction");
+        assert!(!table.pass_with(&mapping(301, 1301, 100), 100), "not the next payload");
+        assert!(!table.pass_with(&sealed(201, 1201, 100), 100), "a checksum counts as a whole");
+        table.push(pattern(1201, 50));
+        assert!(!table.pass_with(&mapping(201, 1201, 100), 100), "payload waits");
+        assert!(table.continues(1201));
+    }
+
+    #[test]
     fn payload_waits_for_its_mapping_and_is_cut_at_the_border() {
         let mut table = MappingTable::default();
         table.push(pattern(501, 1000));
