@@ -17,16 +17,24 @@ pub(crate) trait Timer: Copy + 'static {
 #[derive(Clone, Debug)]
 pub(crate) struct TimerTable<T, const N: usize> {
     deadlines: [Instant; N],
+    /// The earliest deadline that was set since [`TimerTable::take_earliest_set`].
+    earliest_set: Instant,
     timers: PhantomData<T>,
 }
 
 impl<T: Timer, const N: usize> TimerTable<T, N> {
     pub(crate) fn new() -> Self {
         const { assert!(T::IN_ORDER.len() == N) };
-        TimerTable { deadlines: [Instant::FAR_FUTURE; N], timers: PhantomData }
+        TimerTable {
+            deadlines: [Instant::FAR_FUTURE; N],
+            earliest_set: Instant::FAR_FUTURE,
+            timers: PhantomData,
+        }
     }
 
+    #[inline]
     pub(crate) fn set(&mut self, timer: T, at: Instant) {
+        self.earliest_set = self.earliest_set.min(at);
         self.deadlines[timer.index()] = at;
     }
 
@@ -34,6 +42,7 @@ impl<T: Timer, const N: usize> TimerTable<T, N> {
     pub(crate) fn set_if_earlier(&mut self, timer: T, at: Instant) {
         let deadline = &mut self.deadlines[timer.index()];
         *deadline = at.min(*deadline);
+        self.earliest_set = self.earliest_set.min(at);
     }
 
     pub(crate) fn stop(&mut self, timer: T) {
@@ -56,6 +65,13 @@ impl<T: Timer, const N: usize> TimerTable<T, N> {
     /// The earliest deadline, or [`Instant::FAR_FUTURE`].
     pub(crate) fn next(&self) -> Instant {
         self.deadlines.iter().fold(Instant::FAR_FUTURE, |next, at| next.min(*at))
+    }
+
+    /// The earliest deadline that was set since the last call, or [`Instant::FAR_FUTURE`]. Its timer
+    /// may have been set again or stopped in the meantime.
+    #[inline]
+    pub(crate) fn take_earliest_set(&mut self) -> Instant {
+        std::mem::replace(&mut self.earliest_set, Instant::FAR_FUTURE)
     }
 
     /// Stop and return a timer whose deadline is not later than `now`.
@@ -100,6 +116,17 @@ mod tests {
         assert_eq!(timers.pop_expired(at(40)), Some(Bell::Early));
         assert_eq!(timers.pop_expired(at(40)), None);
         assert_eq!((timers.next(), timers.is_running(Bell::Early)), (at(200), false));
+    }
+
+    #[test]
+    fn the_earliest_deadline_that_was_set_is_known_once() {
+        let mut timers = TimerTable::<Bell, 2>::new();
+        timers.set(Bell::Early, at(40));
+        timers.set(Bell::Early, at(60));
+        assert_eq!(timers.take_earliest_set(), at(40));
+        assert_eq!(timers.take_earliest_set(), Instant::FAR_FUTURE);
+        timers.set_if_earlier(Bell::Early, at(50));
+        assert_eq!((timers.next(), timers.take_earliest_set()), (at(50), at(50)));
     }
 
     #[test]

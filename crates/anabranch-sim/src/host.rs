@@ -71,6 +71,8 @@ pub struct EngineHost {
     apps: Vec<EngineApp>,
     /// The application of each connection.
     app_of: BTreeMap<ConnectionId, usize>,
+    /// The connection that had an event last, and its application.
+    last_app: Option<(ConnectionId, usize)>,
     /// When each application is due.
     wake_ups: EventQueue,
     /// Segments that writes have caused.
@@ -177,6 +179,7 @@ impl EngineHost {
         let mut host = EngineHost {
             endpoint,
             app_of: BTreeMap::new(),
+            last_app: None,
             wake_ups: EventQueue::new(apps.len()),
             apps,
             written: VecDeque::new(),
@@ -295,8 +298,21 @@ impl EngineHost {
         id.filter(|_| !closed && !failed).and_then(|id| self.endpoint.arrived(id))
     }
 
-    /// The application of a connection. At a listener, the port identifies it at the first event.
+    /// The application of a connection.
+    #[inline]
     fn app_of(&mut self, id: ConnectionId) -> Option<usize> {
+        match self.last_app {
+            Some((last, index)) if last == id => Some(index),
+            _ => {
+                let found = self.find_app_of(id);
+                self.last_app = found.map(|index| (id, index));
+                found
+            }
+        }
+    }
+
+    /// At a listener, the port identifies the application at the first event.
+    fn find_app_of(&mut self, id: ConnectionId) -> Option<usize> {
         if let Some(index) = self.app_of.get(&id) {
             return Some(*index);
         }

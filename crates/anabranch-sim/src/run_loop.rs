@@ -28,8 +28,8 @@ pub struct Options<'a> {
     /// Serialise and parse every packet before it enters a link. This is slower, and proves that
     /// every packet can be represented in bytes.
     pub round_trip: bool,
-    /// Run without the engine's header prediction, without its polls without data and without express
-    /// links. This is slower, and proves that these shortcuts do not change the outcome.
+    /// Run without the engine's header prediction, without its polls without data or for several segments,
+    /// and without express links. This is slower, and proves that these shortcuts do not change the outcome.
     pub without_shortcuts: bool,
     /// User-defined policies. Index *n* holds the policies of connection number *n*; connections
     /// without an entry have none.

@@ -43,6 +43,14 @@ impl<T: Reuse> Pooled<T> {
         Pooled(free)
     }
 
+    /// A box that was used before, if there is one. Its value is that of the last time, without the memory
+    /// that it owned.
+    #[inline]
+    pub(crate) fn used() -> Option<Self> {
+        let free = T::free().with_borrow_mut(Vec::pop);
+        free.map(|place| Pooled(Some(place)))
+    }
+
     /// A new box for `value`. The list has room for as many boxes as have ever been free at once, and is
     /// filled, so that a new largest number of values seldom allocates.
     #[cold]

@@ -141,6 +141,26 @@ impl TcpOptions {
         Ok(options)
     }
 
+    /// Remove the options of a released segment, which owns no memory.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        let TcpOptions {
+            mss,
+            window_scale,
+            sack_permitted,
+            timestamps,
+            sack,
+            dss,
+            control,
+            fast_open,
+            unknown,
+            word_aligned,
+        } = self;
+        debug_assert!(control.is_none() && fast_open.is_none() && unknown.is_none(), "released");
+        (*mss, *window_scale, *sack_permitted, *timestamps) = (None, None, false, None);
+        (*sack, *dss, *word_aligned) = (SackBlocks::default(), None, false);
+    }
+
     /// Length in bytes of the options in a header, including padding: a multiple of 4. A segment
     /// can be emitted if this is at most [`MAX_OPTION_BYTES`].
     #[inline]

@@ -136,16 +136,28 @@ impl Connection {
         }
         let held = self.recv.queue.out_of_order_bytes();
         self.deliver(now, slot);
+        self.note_data_hole(slot, held);
+        if self.session.is_mptcp() {
+            self.check_optionless_end(slot);
+            self.close_with_peer(slot);
+        }
+        self.plan_acknowledgement(slot);
+    }
+
+    /// Data may have arrived beyond a hole of the data level, where `held` bytes were before.
+    #[inline]
+    pub(super) fn note_data_hole(&mut self, slot: Slot, held: u64) {
         if self.recv.queue.out_of_order_bytes() > held
             && self.config.platform.acknowledging.quick_beyond_data_hole
         {
             let window = self.recv.queue.accepted_window();
             self.subflows[slot].subflow.enter_quickack(window);
         }
-        if self.session.is_mptcp() {
-            self.check_optionless_end(slot);
-            self.close_with_peer(slot);
-        }
+    }
+
+    /// An acknowledgement that is due may be sent before the application has read.
+    #[inline]
+    pub(super) fn plan_acknowledgement(&mut self, slot: Slot) {
         if self.subflows[slot].subflow.receiver().ack_is_due() {
             self.offer_buffer(slot);
             let subflow = &self.subflows[slot].subflow;
@@ -330,29 +342,35 @@ impl Connection {
         }
     }
 
-    /// RFC 8684 §3.3.1.
     pub(super) fn handle_mapping(&mut self, slot: Slot, dss: &Dss) {
-        let Some(mapping) = dss.mapping else { return };
+        if let Some(mapping) = self.mapping_of(slot, dss) {
+            self.add_mapping(slot, mapping);
+        }
+    }
+
+    /// The mapping that a data sequence signal declares, if it is valid and finite. RFC 8684 §3.3.1.
+    #[inline]
+    pub(super) fn mapping_of(&mut self, slot: Slot, dss: &Dss) -> Option<Received> {
+        let mapping = dss.mapping?;
         if matches!(mapping.data_seq, WideOrNarrow::Wide(_)) && self.recv.widen_acks() {
             self.settle_all_options();
         }
         let near = self.session.peer_idsn() + self.recv.queue.nxt();
         let distance = mapping.data_seq.resolve(near).distance_from(near);
-        let Some(data) = self.recv.queue.nxt().checked_add_signed(distance) else { return };
-        if data.checked_add(u64::from(mapping.len)).is_none() {
-            return;
-        }
+        let data = self.recv.queue.nxt().checked_add_signed(distance)?;
+        data.checked_add(u64::from(mapping.len))?;
         let next = self.subflows[slot].subflow.receiver().nxt();
         let subflow =
             next as i64 + i64::from(mapping.subflow_seq.0.wrapping_sub(next as u32) as i32);
         let subflow = u64::try_from(subflow).ok();
         let mut len = u64::from(mapping.len);
         if len == 0 {
-            return self.handle_infinite_mapping(slot, subflow.unwrap_or(0), data);
+            self.handle_infinite_mapping(slot, subflow.unwrap_or(0), data);
+            return None;
         }
         let checksum = mapping.checksum;
         if !self.is_as_agreed(slot, checksum) {
-            return;
+            return None;
         }
         // RFC 8684 §3.3.3: the DATA_FIN is the mapping's last byte.
         len -= u64::from(dss.data_fin);
@@ -363,13 +381,11 @@ impl Connection {
                 self.counters.data_csum_err += 1;
             }
         }
-        if let Some(subflow) = subflow {
-            let data_fin = dss.data_fin;
-            self.add_mapping(slot, Received { subflow, data, len, data_fin, checksum });
-        }
+        let data_fin = dss.data_fin;
+        subflow.map(|subflow| Received { subflow, data, len, data_fin, checksum })
     }
 
-    fn add_mapping(&mut self, slot: Slot, mapping: Received) {
+    pub(super) fn add_mapping(&mut self, slot: Slot, mapping: Received) {
         let ctx = &mut self.subflows[slot];
         let next = ctx.subflow.receiver().nxt();
         let reach = self.recv.queue.window().most() * COPIES + (1 << 16);
@@ -431,7 +447,7 @@ impl Connection {
         if ctx.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
             self.subflows.break_off(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
-        } else if ctx.mappings.waiting_bytes() > 0 || ctx.signs.waiting_since().is_some() {
+        } else if ctx.awaits_mapping() {
             self.check_mapped(now, slot);
         }
     }

@@ -98,10 +98,7 @@ impl MappingTable {
         if len == 0 {
             return true;
         }
-        let shift = self.mappings.back().map(Received::shift).or(self.shift);
-        self.straight &= shift.is_none_or(|shift| shift == new.shift());
-        self.longest = self.longest.max(len);
-        self.reach = self.reach.max(new.end());
+        self.note(&new);
         if new.checksum.is_some() {
             return self.add_whole(new);
         }
@@ -131,6 +128,43 @@ impl MappingTable {
             }
         }
         at >= new.end()
+    }
+
+    #[inline]
+    fn note(&mut self, new: &Received) {
+        let shift = self.mappings.back().map(Received::shift).or(self.shift);
+        self.straight &= shift.is_none_or(|shift| shift == new.shift());
+        self.longest = self.longest.max(new.len);
+        self.reach = self.reach.max(new.end());
+    }
+
+    /// As [`MappingTable::add`] and [`MappingTable::pass`], if the next payload has `len` bytes and the
+    /// mapping covers just these. Otherwise returns `false`, and nothing has changed.
+    #[inline]
+    pub(crate) fn pass_with(&mut self, new: &Received, len: u64) -> bool {
+        let is_usual = new.subflow == self.head
+            && new.len == len
+            && new.checksum.is_none()
+            && self.waiting.is_empty()
+            && self.mappings.back().is_none_or(|back| back.end() <= self.head);
+        if is_usual {
+            self.note(new);
+            self.shift = Some(new.shift());
+            self.head += len;
+            self.keep_only(*new);
+        }
+        is_usual
+    }
+
+    /// All other mappings are used up. The last one stays, so that a later one cannot contradict it.
+    #[inline]
+    fn keep_only(&mut self, last: Received) {
+        if self.mappings.len() == 1 {
+            self.mappings[0] = last;
+        } else {
+            self.mappings.clear();
+            self.mappings.push_back(last);
+        }
     }
 
     /// Release unused memory.
@@ -413,6 +447,23 @@ mod tests {
         table.push(pattern(2001, 100));
         assert!(table.lacks_mapping());
         assert!(!table.add(sealed(1501, 1501, 700)), "a part of it has been handed out");
+    }
+
+    #[test]
+    fn a_mapping_of_just_the_next_payload_passes_it_and_cannot_be_contradicted_later() {
+        // RFC 8684 §3.3.1
+        let mut table = MappingTable::default();
+        for subflow in [1, 101] {
+            assert!(!table.pass_with(&mapping(subflow, 1000 + subflow, 100), 99), "more than that");
+            assert!(table.pass_with(&mapping(subflow, 1000 + subflow, 100), 100));
+        }
+        assert_eq!((table.head(), table.reach(), table.is_straight()), (201, 201, true));
+        assert!(!table.add(mapping(101, 9001, 100)), "a contradiction");
+        assert!(!table.pass_with(&mapping(301, 1301, 100), 100), "not the next payload");
+        assert!(!table.pass_with(&sealed(201, 1201, 100), 100), "a checksum counts as a whole");
+        table.push(pattern(1201, 50));
+        assert!(!table.pass_with(&mapping(201, 1201, 100), 100), "payload waits");
+        assert!(table.continues(1201));
     }
 
     #[test]

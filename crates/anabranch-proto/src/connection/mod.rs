@@ -93,6 +93,8 @@ pub(crate) struct Connection {
     outbox: Outbox,
     counters: ConnectionCounters,
     offer_outcome: Option<OfferOutcome>,
+    /// Nothing was left to send after the last poll.
+    settled: bool,
 }
 
 /// The parts of a new connection.
@@ -136,6 +138,7 @@ impl Connection {
             outbox: Outbox::new(config.trace),
             counters: ConnectionCounters::default(),
             offer_outcome: None,
+            settled: false,
             config,
         }
     }
@@ -268,6 +271,13 @@ impl Connection {
             receive_scale: self.recv.scale(),
             config: &self.config,
         })
+    }
+
+    /// Returns `true` if a deadline may be earlier than `wake_up`, and was not when this was last asked.
+    #[inline]
+    pub(crate) fn has_earlier_deadline(&mut self, wake_up: Instant) -> bool {
+        let set = self.timers.take_earliest_set().min(self.subflows.take_earliest_set());
+        set.min(self.paths.announcements.next()).min(self.path_manager_timeout()) < wake_up
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

@@ -6,14 +6,20 @@
 //! Header prediction leaves out these steps and no others, so the result is the same. The soak compares
 //! runs with and without it.
 
-use anabranch_wire::{Instant, Segment};
+use std::collections::VecDeque;
+
+use anabranch_wire::mptcp::Dss;
+use anabranch_wire::{Instant, Payload, PooledSegment, Segment};
 
 use super::Connection;
 use super::scheduling::FullBuffers;
 use super::timer::Timer;
 use crate::platform::DataAckRule;
-use crate::subflow::{Predicted, RxContext};
+use crate::subflow::{DataLevel, RxContext};
 use crate::view::Slot;
+
+/// Segments of one poll, so that large windows take no memory besides the links' queues.
+const MOST_AT_ONCE: usize = 64;
 
 impl Connection {
     /// Take the segment if it is a usual one. Otherwise returns `false`, and nothing has changed.
@@ -45,21 +51,62 @@ impl Connection {
             Some(dss) => {
                 ctx.signs.on_dss(now);
                 self.handle_data_ack(now, slot, &dss, segment);
-                self.handle_mapping(slot, &dss);
+                self.take_usual(now, slot, predicted.payload, &dss);
             }
             None => {
                 optionless_end.into_iter().for_each(|end| ctx.signs.on_optionless_payload(end));
                 self.handle_plain(now, slot, segment);
+                self.take_usual_plain(now, slot, predicted.payload);
             }
         }
-        self.take_payload(now, slot);
         self.abort_if_data_is_lost();
-        match predicted {
-            Predicted::Acknowledgement => self.subflows.refresh(slot),
-            Predicted::Data => self.subflows.refresh_after_receiving(slot),
+        match predicted.acknowledges {
+            true => self.subflows.refresh(slot),
+            false => self.subflows.refresh_after_receiving(slot),
         }
         self.end_segment(now, slot);
         true
+    }
+
+    /// Take the next payload of the subflow, or none, from a segment with this signal. If a mapping covers
+    /// just the payload, it goes straight to the stream.
+    #[inline]
+    fn take_usual(&mut self, now: Instant, slot: Slot, payload: Payload, dss: &Dss) {
+        let mapping = self.mapping_of(slot, dss);
+        let held = self.recv.queue.out_of_order_bytes();
+        let ctx = &mut self.subflows[slot];
+        let is_usual = !ctx.awaits_mapping()
+            && !ctx.subflow.receiver().has_ready()
+            && !ctx.subflow.reset_is_due();
+        let passes = is_usual
+            && match &mapping {
+                Some(mapping) => ctx.mappings.pass_with(mapping, payload.len() as u64),
+                None => payload.is_empty(),
+            };
+        if !passes {
+            if !payload.is_empty() {
+                ctx.subflow.put_back(payload);
+            }
+            if let Some(mapping) = mapping {
+                self.add_mapping(slot, mapping);
+            }
+            return self.take_payload(now, slot);
+        }
+        if let Some(mapping) = mapping {
+            self.handle_mapped(slot, mapping.data, payload);
+            self.note_data_hole(slot, held);
+        }
+        self.plan_acknowledgement(slot);
+    }
+
+    /// The same without Multipath TCP, where the subflow's bytes are the stream's.
+    #[inline]
+    fn take_usual_plain(&mut self, now: Instant, slot: Slot, payload: Payload) {
+        if !payload.is_empty() {
+            self.recv.queue.append(payload);
+            self.outbox.tell_readable();
+        }
+        self.take_payload(now, slot);
     }
 
     /// No handshake is under way, and Multipath TCP has its path manager and the peer's window.
@@ -83,6 +130,7 @@ impl Connection {
     #[inline]
     pub(super) fn offers_no_data(&self, now: Instant) -> bool {
         self.config.header_prediction
+            && self.lacks_data_or_room()
             && self.session.is_open()
             && !self.send.queue.is_finished()
             && !self.send.queue.has_mapped_to_send()
@@ -90,7 +138,6 @@ impl Connection {
             && !self.subflows.want_tail_probe()
             && !self.data_fin.is_due()
             && self.paths.has_nothing_to_tell(now)
-            && self.lacks_data_or_room()
     }
 
     /// Nothing is unsent and the remedies are not to be asked, or no subflow has room and the scheduler
@@ -111,6 +158,31 @@ impl Connection {
                     && !self.send.number_width_is_due()
                     && self.subflows.are_full()
             }
+        }
+    }
+
+    /// A segment was sent. Nothing has happened since, so what other segments say of the data level is the
+    /// same: send those as well that follow at once.
+    pub(super) fn poll_following(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        following: &mut VecDeque<PooledSegment>,
+    ) {
+        let mss = self.subflows.largest_mss();
+        while self.config.header_prediction
+            && self.subflows.largest_mss() == mss
+            && following.len() < MOST_AT_ONCE
+            && level.holds_for_all(self.send.is_wide())
+            && !self.has_path_work(now)
+        {
+            let offers_data = !self.offers_no_data(now);
+            if !offers_data && self.subflows.are_quiet() {
+                return self.settle_without_data(now);
+            }
+            let Some(segment) = self.poll_or_settle(now, level, offers_data) else { return };
+            self.count(&segment);
+            following.push_back(segment);
         }
     }
 

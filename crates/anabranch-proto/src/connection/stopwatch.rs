@@ -22,7 +22,7 @@ impl Stopwatch {
     pub(super) fn run_if(&mut self, holds: bool, now: Instant) {
         if holds {
             self.since = self.since.min(now);
-        } else {
+        } else if self.since != Instant::FAR_FUTURE {
             self.total = self.total(now);
             self.since = Instant::FAR_FUTURE;
         }

@@ -107,6 +107,12 @@ impl SubflowContext {
         }
     }
 
+    /// Returns `true` if payload waits for its mapping, or did so when it was last looked at.
+    #[inline]
+    pub(super) fn awaits_mapping(&self) -> bool {
+        self.mappings.waiting_bytes() > 0 || self.signs.waiting_since().is_some()
+    }
+
     /// Returns `true` if payload has arrived without any Multipath TCP option and no mapping covers
     /// it. Pieces of a split segment may arrive without its options.
     pub(super) fn has_optionless_data(&self) -> bool {
@@ -426,6 +432,14 @@ impl Subflows {
     fn usable_contexts(&self) -> impl Iterator<Item = (&SubflowContext, &SubflowView)> {
         let subflows = self.contexts.iter().zip(&self.views);
         subflows.filter(|(_, view)| view.usability == Usability::Usable)
+    }
+
+    /// The earliest deadline that a subflow has set since the last call.
+    #[inline]
+    pub(super) fn take_earliest_set(&mut self) -> Instant {
+        let paced = self.paced;
+        let set = self.contexts.iter_mut().map(|ctx| ctx.subflow.take_earliest_set(paced));
+        set.fold(Instant::FAR_FUTURE, Instant::min)
     }
 
     /// Retransmission timeout of the slowest usable subflow.

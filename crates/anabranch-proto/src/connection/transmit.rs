@@ -1,5 +1,7 @@
 //! Choice of the next segment and of its subflow.
 
+use std::collections::VecDeque;
+
 use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Flags, Instant, PooledSegment, Segment};
 
@@ -19,24 +21,51 @@ use crate::view::{Slot, SubflowSet, SubflowView, Usability};
 const PROBE_FOLLOWERS: u64 = 4;
 
 impl Connection {
-    /// The next segment to send, if any.
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<PooledSegment> {
+    /// The next segment to send, if any. Segments that follow it at once go to `following`.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        following: &mut VecDeque<PooledSegment>,
+    ) -> Option<PooledSegment> {
+        self.settled = false;
         if let Some(segment) = self.acknowledge_early(now) {
             return Some(segment);
         }
-        let (window, update_is_due) = self.recv.queue.poll_window(self.subflows.largest_mss());
+        let mss = self.subflows.largest_mss();
+        let (window, update_is_due) = self.recv.queue.poll_window(mss);
         if update_is_due {
             self.subflows.demand_acks();
         }
         let offers_data = !self.offers_no_data(now);
         if !offers_data && self.subflows.are_quiet() {
-            self.pass_over_data(now);
-            self.subflows.settle_all();
+            self.settle_without_data(now);
             return None;
         }
-        let segment = self.poll_segment(now, self.data_level_with(window), offers_data);
+        let level = self.data_level_with(window);
+        let first = self.poll_or_settle(now, &level, offers_data)?;
+        if self.subflows.largest_mss() == mss {
+            self.poll_following(now, &level, following);
+        }
+        Some(first)
+    }
+
+    /// Returns `true` if nothing was left to send after the last poll, and no subflow is to be opened.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled && !self.has_openings()
+    }
+
+    /// The next segment with the data-level fields of `level`. If there is none, there is nothing to send
+    /// for now.
+    pub(super) fn poll_or_settle(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        offers_data: bool,
+    ) -> Option<PooledSegment> {
+        let segment = self.poll_segment(now, level, offers_data);
         match segment {
-            Some(_) => self.recv.queue.on_advertised(window),
+            Some(_) => self.recv.queue.on_advertised(level.window),
             None => self.settle(now),
         }
         segment
@@ -53,17 +82,26 @@ impl Connection {
             self.subflows.end_bursts(now, lacks_data);
         }
         self.subflows.settle();
+        self.settled = true;
+    }
+
+    /// The same, where [`Connection::offers_no_data`] and no subflow has anything to send.
+    #[inline]
+    pub(super) fn settle_without_data(&mut self, now: Instant) {
+        self.pass_over_data(now);
+        self.subflows.settle_all();
+        self.settled = true;
     }
 
     /// `offers_data` is false if [`Connection::offers_no_data`].
     fn poll_segment(
         &mut self,
         now: Instant,
-        mut level: DataLevel,
+        level: &DataLevel,
         offers_data: bool,
     ) -> Option<PooledSegment> {
         for slot in self.subflows.touched().slots() {
-            if let Some(segment) = self.subflows[slot].subflow.poll_transmit(now, &level) {
+            if let Some(segment) = self.subflows[slot].subflow.poll_transmit(now, level) {
                 self.subflows.refresh(slot);
                 return Some(segment);
             }
@@ -72,7 +110,7 @@ impl Connection {
             self.pass_over_data(now);
         } else {
             if self.session.is_open() && self.scheduling.may_admit_more() {
-                if let Some(segment) = self.poll_data(now, &level) {
+                if let Some(segment) = self.poll_data(now, level) {
                     return Some(segment);
                 }
                 self.scheduling.limited_by(now, self.full_buffers());
@@ -87,11 +125,12 @@ impl Connection {
             }
         }
         for slot in self.subflows.touched().slots() {
-            level.data_fin = self.data_fin_for(now, slot);
+            let data_fin = self.data_fin_for(now, slot);
             let ctx = &mut self.subflows[slot];
             if !ctx.subflow.has_more_to_say() {
                 continue;
             }
+            let level = DataLevel { data_fin, ..*level };
             let probe = if ctx.subflow.wants_tail_probe() {
                 ctx.subflow.send_tail_probe(now, &level)
             } else {

@@ -64,6 +64,7 @@ pub struct Endpoint {
     /// Times at which connections need attention; entries that differ from the slot's time are
     /// stale.
     wake_ups: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Segments to send before any connection is polled.
     replies: VecDeque<PooledSegment>,
     /// Number of connections whose handshake awaits the peer's next step.
     half_open: usize,
@@ -335,10 +336,14 @@ impl Endpoint {
         while let Some(&index) = self.dirty.front() {
             let had_openings = self.open_subflows(now, index);
             let mut connection = self.slots[index as usize].connection.as_mut();
-            let segment = connection.as_mut().and_then(|c| c.poll_transmit(now));
+            let segment = connection.as_mut().and_then(|c| c.poll_transmit(now, &mut self.replies));
             if let (Some(connection), Some(sent)) = (connection, &segment) {
                 connection.count(sent);
                 self.counters.segments_out += 1;
+                if connection.is_settled() {
+                    self.dirty.pop_front();
+                    self.settle(index);
+                }
                 return segment;
             }
             let connection = self.slots[index as usize].connection.as_ref();
@@ -567,9 +572,13 @@ impl Endpoint {
             self.take_output(index);
         }
         self.forget_if_gone(index);
-        let deadline =
-            self.slots[index as usize].connection.as_ref().and_then(|c| c.poll_timeout());
-        if let Some(deadline) = deadline {
+        let slot = &mut self.slots[index as usize];
+        let Some(connection) = &mut slot.connection else { return };
+        // Deadlines mostly move on, so the next wake-up is early enough.
+        if !connection.has_earlier_deadline(slot.wake_up) && slot.wake_up != Instant::FAR_FUTURE {
+            return;
+        }
+        if let Some(deadline) = connection.poll_timeout() {
             self.wake_at(index, deadline);
         }
     }

@@ -470,14 +470,11 @@ impl Subflow {
         window: u64,
     ) {
         let flags = segment.header.flags;
-        let payload = std::mem::take(&mut segment.payload);
-        if payload.is_empty() && !flags.contains(Flags::FIN) {
+        if segment.payload.is_empty() && !flags.contains(Flags::FIN) {
             return;
         }
-        self.sample_receive_rtt(now, payload.len(), &segment.options);
-        if segment.ecn == CE || flags.contains(Flags::CWR) {
-            self.handle_ecn_mark(segment);
-        }
+        self.on_text(now, segment);
+        let payload = std::mem::take(&mut segment.payload);
         let (before, finished) = (self.receiver.nxt(), self.receiver.finished());
         let waiting = self.receiver.ack_is_delayed();
         let bytes = payload.len() as u32;
@@ -490,6 +487,21 @@ impl Subflow {
         // The FIN has a number and is no byte.
         let end = self.receiver.nxt() - u64::from(self.receiver.finished() && !finished);
         self.totals.bytes_received += end - before;
+        self.delay_ack(now, waiting);
+    }
+
+    /// A segment brings data or the end of the data.
+    #[inline]
+    pub(super) fn on_text(&mut self, now: Instant, segment: &Segment) {
+        self.sample_receive_rtt(now, segment.payload.len(), &segment.options);
+        if segment.ecn == CE || segment.header.flags.contains(Flags::CWR) {
+            self.handle_ecn_mark(segment);
+        }
+    }
+
+    /// Start the timer of a delayed acknowledgement, unless one was `waiting` already.
+    #[inline]
+    pub(super) fn delay_ack(&mut self, now: Instant, waiting: bool) {
         if self.receiver.ack_is_delayed() && !waiting {
             self.timers.set(Timer::DelayedAck, self.receiver.ack_deadline(now));
         }

@@ -41,7 +41,6 @@ pub(crate) use handshake::{FastOpen, FastOpenOutcome};
 pub(crate) use identity::{Identity, Purpose};
 pub(crate) use input::RxContext;
 pub(crate) use output::{Carries, DataLevel};
-pub(crate) use prediction::Predicted;
 use timer::Timer;
 
 use std::sync::Arc;

@@ -38,6 +38,12 @@ pub(crate) struct DataLevel {
 }
 
 impl DataLevel {
+    /// Returns `true` if segments that follow at once say the same, and if data sequence numbers are `wide`.
+    #[inline]
+    pub(crate) fn holds_for_all(&self, wide: bool) -> bool {
+        self.keys.is_none() && !self.precedes_keys && self.wide == wide
+    }
+
     /// A data sequence number in the current size.
     fn number(&self, data_seq: DataSeq) -> WideOrNarrow {
         if self.wide {
@@ -535,24 +541,22 @@ impl Subflow {
     fn blank(&self, start: u64, flags: Flags) -> PooledSegment {
         let ack =
             if flags.contains(Flags::ACK) { self.receiver.ack_number() } else { SeqNumber(0) };
-        PooledSegment::new(Segment {
-            source: self.identity.local,
-            destination: self.identity.remote,
-            header: TcpHeader { seq: self.iss + start as u32, ack, flags, window: 0, urgent: 0 },
-            options: match flags.contains(Flags::SYN) {
-                true => TcpOptions::default(),
-                false => self.no_options(),
-            },
-            payload: Payload::EMPTY,
-            ecn: 0,
-            checksum_ok: true,
-        })
+        let header = TcpHeader { seq: self.iss + start as u32, ack, flags, window: 0, urgent: 0 };
+        let (local, remote) = (self.identity.local, self.identity.remote);
+        let mut segment = PooledSegment::blank(local, remote, header);
+        segment.options.word_aligned = !flags.contains(Flags::SYN) && self.aligns_options();
+        segment
+    }
+
+    /// Returns `true` if the options of an established subflow's segments are padded one by one.
+    #[inline]
+    fn aligns_options(&self) -> bool {
+        self.config.platform.options == OptionForm::Long
     }
 
     /// The options of a segment of an established subflow, before any is added.
     fn no_options(&self) -> TcpOptions {
-        let word_aligned = self.config.platform.options == OptionForm::Long;
-        TcpOptions { word_aligned, ..TcpOptions::default() }
+        TcpOptions { word_aligned: self.aligns_options(), ..TcpOptions::default() }
     }
 
     /// Size in bytes of the padded options of a data segment with these parts, without selective

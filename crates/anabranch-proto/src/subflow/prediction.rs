@@ -1,17 +1,19 @@
 //! Header prediction: the usual segment of an established subflow. Linux: `tcp_rcv_established`.
 
-use anabranch_wire::{Flags, Instant, Segment};
+use anabranch_wire::{Flags, Instant, Payload, Segment};
 
 use super::input::RxContext;
 use super::{State, Subflow, Timer};
 
 /// A usual segment that was processed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Predicted {
-    /// The subflow has data outstanding, and the segment may have acknowledged some.
-    Acknowledgement,
-    /// The subflow only receives.
-    Data,
+#[derive(Debug)]
+pub(crate) struct Predicted {
+    /// The subflow has data outstanding, and the segment may have acknowledged some. Otherwise, it only
+    /// receives.
+    pub(crate) acknowledges: bool,
+    /// Payload that is the next of the subflow, if it did not have to wait for anything. Other payload is
+    /// in the subflow.
+    pub(crate) payload: Payload,
 }
 
 impl Subflow {
@@ -45,9 +47,40 @@ impl Subflow {
             self.timers.stop(Timer::Doubt);
         }
         self.update_recent_timestamp(now, distance, &segment.options);
-        let sends = self.process_ack(now, ack, same_window, segment, arrived.views);
-        self.receive(now, distance, segment, arrived.window);
-        Some(if sends { Predicted::Acknowledgement } else { Predicted::Data })
+        let acknowledges = self.process_ack(now, ack, same_window, segment, arrived.views);
+        let payload = self.receive_usual(now, distance, segment, arrived.window);
+        Some(Predicted { acknowledges, payload })
+    }
+
+    /// Take the payload. Returns it if it is the next, and nothing waits for the data level or for missing
+    /// data.
+    #[inline]
+    fn receive_usual(
+        &mut self,
+        now: Instant,
+        distance: i64,
+        segment: &mut Segment,
+        window: u64,
+    ) -> Payload {
+        let bytes = segment.payload.len();
+        if bytes == 0 {
+            return Payload::EMPTY;
+        }
+        if distance > 0 || bytes as u64 > window || !self.receiver.holds_nothing() {
+            self.receive(now, distance, segment, window);
+            return Payload::EMPTY;
+        }
+        self.on_text(now, segment);
+        let waiting = self.receiver.ack_is_delayed();
+        self.receiver.receive_next(now, bytes, segment.header.flags);
+        self.totals.bytes_received += bytes as u64;
+        self.delay_ack(now, waiting);
+        std::mem::take(&mut segment.payload)
+    }
+
+    /// The data level cannot take this payload yet, which [`Subflow::handle_predicted`] has returned.
+    pub(crate) fn put_back(&mut self, payload: Payload) {
+        self.receiver.put_back(payload);
     }
 
     /// The handshake is complete, no FIN was sent or has arrived, and nothing is to be said or repeated

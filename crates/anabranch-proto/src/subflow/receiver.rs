@@ -140,9 +140,45 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
 
+    /// Returns `true` if in-order data waits for the data level.
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Number of bytes held beyond a hole.
     pub(crate) fn out_of_order_bytes(&self) -> u64 {
         self.out_of_order.bytes()
+    }
+
+    /// Returns `true` if no payload waits for the data level, and none for missing data.
+    #[inline]
+    pub(super) fn holds_nothing(&self) -> bool {
+        self.ready.is_empty() && self.runs.is_empty() && self.out_of_order.bytes() == 0
+    }
+
+    /// As [`Receiver::receive`], for the next `bytes` bytes of a subflow that
+    /// [holds nothing](Receiver::holds_nothing) and has not heard of a FIN. The caller keeps them.
+    #[inline]
+    pub(super) fn receive_next(&mut self, now: Instant, bytes: usize, flags: Flags) {
+        self.acks.last_data = now;
+        self.nxt += bytes as u64;
+        self.note_size(bytes, flags);
+        let full = self.full_segment.bytes();
+        let opens = self.acks.open_window(bytes as u32, full, full);
+        self.acks.on_data(bytes as u32, full, opens, false);
+    }
+
+    /// The data level cannot take this payload yet, which was the last.
+    pub(super) fn put_back(&mut self, payload: Payload) {
+        self.ready.push_back(payload);
+    }
+
+    /// Data of a segment is in order.
+    #[inline]
+    fn note_size(&mut self, bytes: usize, flags: Flags) {
+        let short = self.full_segment.measure(bytes, flags);
+        self.acks.pushed |= short || (self.acks.rule.heeds_push && flags.contains(Flags::PSH));
     }
 
     /// Process the payload of an acceptable segment that starts `distance` bytes after RCV.NXT and
@@ -168,8 +204,7 @@ impl Receiver {
         let arrival = self.place(distance, payload, window);
         self.on_fin();
         if arrival == Arrival::InOrder {
-            let short = self.full_segment.measure(bytes, flags);
-            self.acks.pushed |= short || (self.acks.rule.heeds_push && flags.contains(Flags::PSH));
+            self.note_size(bytes, flags);
         }
         let full = self.full_segment.bytes();
         let opens = match arrival {

@@ -22,6 +22,14 @@ impl Subflow {
         }
     }
 
+    /// The earliest deadline that was set since the last call. It may no longer count. Departures also have
+    /// deadlines if segments are `paced`.
+    #[inline]
+    pub(crate) fn take_earliest_set(&mut self, paced: bool) -> Instant {
+        let departure = if paced { self.congestion.departure() } else { Instant::FAR_FUTURE };
+        self.timers.take_earliest_set().min(departure)
+    }
+
     /// Time at which [`Subflow::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Instant {
         self.timers.next().min(self.congestion.departure())

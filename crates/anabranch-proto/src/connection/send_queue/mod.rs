@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::RangeInclusive;
 
-use anabranch_wire::{Payload, Piece};
+use anabranch_wire::{Payload, Piece, pattern};
 
 use crate::platform::{SendBuffer, SendOffsets, Unsent};
 use crate::view::{Slot, SubflowSet};
@@ -344,7 +344,9 @@ impl SendQueue {
         pending_copies.remove(slot);
         let sent_on = SentOn::Carried { by: SubflowSet::of(slot), pending_copies };
         self.mapped.push_back(Mapped::new(start, len, sent_on));
-        self.owe(pending_copies, start);
+        if !pending_copies.is_empty() {
+            self.owe(pending_copies, start);
+        }
         self.payload(start, len)
     }
 
@@ -400,11 +402,17 @@ impl SendQueue {
     }
 
     /// Everything below `ack` has reached the peer. Returns `true` if this is new. RFC 8684 §3.3.2.
+    #[inline]
     pub(crate) fn acknowledge(&mut self, ack: u64) -> bool {
         let outstanding = self.outstanding();
-        if ack <= *outstanding.start() || ack > *outstanding.end() {
-            return false;
+        let is_new = ack > *outstanding.start() && ack <= *outstanding.end();
+        if is_new {
+            self.remove_acknowledged(ack);
         }
+        is_new
+    }
+
+    fn remove_acknowledged(&mut self, ack: u64) {
         if ack > self.end {
             self.fin = Fin::Acknowledged;
         }
@@ -429,19 +437,19 @@ impl SendQueue {
             }
         }
         while let Some((start, piece)) = self.pieces.front_mut() {
-            let len = piece.len() as u64;
-            if *start + len <= ack {
+            if *start + piece.len() as u64 <= ack {
                 self.pieces.pop_front();
                 continue;
             }
             // A piece of the pattern may be endless, so keep only the needed part.
-            if matches!(piece, Piece::Pattern { .. }) {
-                *piece = piece.slice((ack - *start) as usize, len as usize);
+            if let Piece::Pattern { phase, len } = piece {
+                let gone = ack - *start;
+                *phase = pattern::phase_of(u64::from(*phase) + gone);
+                *len -= gone as u32;
                 *start = ack;
             }
             break;
         }
-        true
     }
 
     /// The oldest data that is not acknowledged at the data level.
@@ -567,7 +575,20 @@ impl SendQueue {
 
     /// The bytes `start..start + len`, in at most two pieces. More pieces are copied together,
     /// which happens only if the application writes in small pieces.
+    #[inline]
     pub(crate) fn payload(&self, start: u64, len: u32) -> Payload {
+        match self.pieces.front() {
+            // The test pattern takes one piece, whatever its length.
+            Some((at, Piece::Pattern { phase, len: all }))
+                if start + u64::from(len) <= at + u64::from(*all) =>
+            {
+                Piece::pattern(u64::from(*phase) + (start - at), len).into()
+            }
+            _ => self.payload_of_pieces(start, len),
+        }
+    }
+
+    fn payload_of_pieces(&self, start: u64, len: u32) -> Payload {
         let index = self.pieces.partition_point(|(at, _)| *at <= start) - 1;
         let (at, piece) = &self.pieces[index];
         let (from, len) = ((start - at) as usize, len as usize);
