@@ -35,7 +35,10 @@ def main():
         for _ in range(ROUNDS):
             without, _ = cpu_seconds(file)
             for name, options in KINDS.items():
-                total, system = cpu_seconds(file, pcap=file.with_suffix(".pcapng"), **options)
+                # The kernel would free the pages of the file before.
+                capture = file.with_suffix(".pcapng")
+                capture.unlink(missing_ok=True)
+                total, system = cpu_seconds(file, pcap=capture, **options)
                 ratios[name][0].append(total / without)
                 ratios[name][1].append(system / without)
     for name, (totals, systems) in ratios.items():

@@ -379,6 +379,7 @@ impl<'s, 'c> Lab<'s, 'c> {
 
     fn finish(mut self) -> Result<Outcome, LiveError> {
         let now = self.clock.now();
+        self.capture.as_mut().map_or(Ok(()), CaptureFile::finish)?;
         self.network.handle_timeout(now);
         self.hosts.iter_mut().for_each(AnyHost::observe);
         let after = counters::of(&self.hosts.each_ref().map(AnyHost::namespace))?;

@@ -13,7 +13,6 @@ mod shell;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::Arc;
 
 use anabranch_sim::scenario::Scenario;
@@ -76,15 +75,10 @@ fn execute(
     ledger: bool,
     stop: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Outcome, RunError> {
-    let mut file = pcap.as_ref().map(Pcap::create).transpose()?;
-    let capture = pcap.as_ref().zip(file.as_mut()).map(|(pcap, file)| pcap.to(file));
+    let capture = pcap.map(Pcap::into_capture).transpose()?;
     let options =
         Options { capture, custom_policies, ledger, stop: Some(stop), ..Options::default() };
-    let outcome = anabranch_sim::run(scenario, seed, options)?;
-    if let Some(file) = &mut file {
-        file.flush()?;
-    }
-    Ok(outcome)
+    anabranch_sim::run(scenario, seed, options)
 }
 
 fn failed(error: RunError, file: &str) -> PyErr {

@@ -4,8 +4,6 @@ use pyo3::prelude::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::io::Write;
-
     use anabranch_live::{Lateness, LiveError, Options, Outcome, Stack};
     use anabranch_sim::RunError;
     use anabranch_wire::Instant;
@@ -65,16 +63,12 @@ mod linux {
     ) -> PyResult<Bound<'py, PyDict>> {
         let scenario = &scenario.scenario;
         let (client, server) = (stack(client), stack(server));
-        let mut file = pcap.as_ref().map(Pcap::create).transpose()?;
+        let capture = pcap.map(Pcap::into_capture).transpose()?;
         let outcome = py.detach(|| {
-            let capture = pcap.as_ref().zip(file.as_mut()).map(|(pcap, file)| pcap.to(file));
             let options =
                 Options { client, server, capture, linger: None, interventions: Vec::new() };
             anabranch_live::run(scenario, seed, options)
         });
-        if let Some(file) = &mut file {
-            file.flush()?;
-        }
         dictionary(py, &outcome.map_err(failed)?)
     }
 

@@ -76,6 +76,15 @@ impl<'c> Inspection<'c> {
         self.records.as_ref()?.capture.as_ref().and_then(CaptureFile::full_at)
     }
 
+    /// Write the packets of the capture that wait.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn finish_capture(&mut self) -> Result<(), RunError> {
+        let capture = self.records.as_mut().and_then(|records| records.capture.as_mut());
+        capture.map_or(Ok(()), CaptureFile::finish)
+    }
+
     /// The first error inside the network since the last call.
     #[inline]
     pub fn take_error(&mut self) -> Option<RunError> {

@@ -183,7 +183,7 @@ impl<H: Host> RunLoop<'_, H> {
             self.execute(at, due)?;
         }
         self.now = self.now.max(until);
-        Ok(())
+        if until < self.end { Ok(()) } else { self.network.tap_mut().finish_capture() }
     }
 
     /// Execute the next event. Returns `false` if there was none before the end of the run.

@@ -106,17 +106,12 @@ impl Addresses {
             Addresses::V4 { source, destination } => {
                 // RFC 791 §3.1: the total length includes the header.
                 let total = length_field(bytes, IPV4_HEADER_BYTES, IPV4_HEADER_BYTES)?;
-                out.extend(v4_header(source, destination, protocol, ecn, total));
+                out.extend_from_slice(&v4_header(source, destination, protocol, ecn, total));
             }
             Addresses::V6 { source, destination } => {
                 // RFC 8200 §3: the payload length does not include the header.
                 let payload = length_field(bytes, IPV6_HEADER_BYTES, 0)?;
-                // RFC 8200 §3: version, traffic class (ECN in its low bits), flow label 0.
-                out.extend((6 << 28 | u32::from(ecn & 0b11) << 20).to_be_bytes());
-                out.extend(payload.to_be_bytes());
-                out.extend([protocol, HOP_LIMIT]);
-                out.extend(source.octets());
-                out.extend(destination.octets());
+                out.extend_from_slice(&v6_header(source, destination, protocol, ecn, payload));
             }
         }
         Ok(())
@@ -152,6 +147,25 @@ fn v4_header(
     let mut checksum = Checksum::new();
     checksum.add(&header);
     header[10..12].copy_from_slice(&checksum.finish().to_be_bytes());
+    header
+}
+
+fn v6_header(
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    protocol: u8,
+    ecn: u8,
+    payload: u16,
+) -> [u8; IPV6_HEADER_BYTES] {
+    let mut header = [0; IPV6_HEADER_BYTES];
+    // RFC 8200 §3: version, traffic class (ECN in its low bits), flow label 0.
+    let start = 6 << 28 | u32::from(ecn & 0b11) << 20;
+    header[0..4].copy_from_slice(&start.to_be_bytes());
+    header[4..6].copy_from_slice(&payload.to_be_bytes());
+    header[6] = protocol;
+    header[7] = HOP_LIMIT;
+    header[8..24].copy_from_slice(&source.octets());
+    header[24..40].copy_from_slice(&destination.octets());
     header
 }
 

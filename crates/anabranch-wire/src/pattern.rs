@@ -17,17 +17,20 @@ pub const MAX_SLICE: usize = 1 << 16;
 static BYTES: LazyLock<Vec<u8>> =
     LazyLock::new(|| (0..PERIOD as usize + MAX_SLICE).map(|n| byte(n as u64 % PERIOD)).collect());
 
-/// For each phase, the sum of all bytes before it as halves of big-endian 16-bit words. A byte at an even
-/// phase is a high half.
+/// Phases from one entry of [`SUMS`] to the next. With an entry for each phase, the table would fill a
+/// quarter of a usual second-level cache.
+const STEP: usize = 8;
+
+/// For each multiple of [`STEP`], the sum of the big-endian 16-bit words before it.
 static SUMS: LazyLock<Vec<u32>> = LazyLock::new(|| {
-    let word_half =
-        |phase: u64| u32::from(byte(phase)) << if phase.is_multiple_of(2) { 8 } else { 0 };
     let mut sum = 0;
-    let after = (0..PERIOD).map(|phase| {
-        sum += word_half(phase);
-        sum
+    let (steps, _) = BYTES[..PERIOD as usize + STEP].as_chunks();
+    let before = steps.iter().map(|bytes| {
+        let before = sum;
+        sum += sum_of_words(u64::from_be_bytes(*bytes));
+        before
     });
-    std::iter::once(0).chain(after).collect()
+    before.collect()
 });
 
 /// The phase (offset modulo [`PERIOD`]) of stream offset `offset`.
@@ -50,7 +53,24 @@ pub fn slice(phase: u32, len: usize) -> &'static [u8] {
 /// # Panics
 /// If the bytes are not in one period.
 pub(crate) fn sum(phase: u32, len: u32) -> u32 {
-    SUMS[(phase + len) as usize] - SUMS[phase as usize]
+    sum_before(phase as usize + len as usize) - sum_before(phase as usize)
+}
+
+/// Sum of the big-endian 16-bit words before `phase`, which is at most [`PERIOD`]. An odd byte is the high
+/// half of a word.
+fn sum_before(phase: usize) -> u32 {
+    let (step, bytes) = (phase / STEP, phase % STEP);
+    let next: [u8; STEP] = *BYTES[step * STEP..].first_chunk().expect("the slices end later");
+    // Only the first `bytes` of them are before the phase.
+    let word = u64::from_be_bytes(next) & !(u64::MAX >> (8 * bytes));
+    SUMS[step] + sum_of_words(word)
+}
+
+/// Sum of four 16-bit words.
+fn sum_of_words(words: u64) -> u32 {
+    const EVEN: u64 = 0x0000_ffff_0000_ffff;
+    let pairs = (words & EVEN) + (words >> 16 & EVEN);
+    pairs as u32 + (pairs >> 32) as u32
 }
 
 /// One byte of the pattern: the top byte of a 64-bit mix of its phase. Neighbouring bytes look
@@ -71,6 +91,18 @@ mod tests {
         let end = slice(PERIOD as u32 - 10, 20);
         assert_eq!(&end[..10], &slice(PERIOD as u32 - 20, 20)[10..]);
         assert_eq!(&end[10..], slice(0, 10));
+    }
+
+    #[test]
+    fn a_sum_is_that_of_its_bytes_at_every_phase() {
+        let mut before = 0;
+        for phase in 0..PERIOD as u32 {
+            assert_eq!(sum(0, phase), before, "{phase}");
+            before += u32::from(byte(phase.into())) << if phase % 2 == 0 { 8 } else { 0 };
+        }
+        assert_eq!(sum(0, PERIOD as u32), before);
+        assert_eq!(sum(7, 0), 0);
+        assert_eq!(sum(3, 2), u32::from(byte(3)) + (u32::from(byte(4)) << 8));
     }
 
     #[test]

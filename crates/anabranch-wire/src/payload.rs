@@ -107,6 +107,15 @@ impl Piece {
         }
     }
 
+    /// Append the first `len` bytes to `out`.
+    fn append_start(&self, len: usize, out: &mut Vec<u8>) {
+        match self {
+            Piece::Shared(bytes) => out.extend_from_slice(&bytes[..len]),
+            Piece::Pattern { phase, .. } => Piece::Pattern { phase: *phase, len: len as u32 }
+                .for_each_slice(|bytes| out.extend_from_slice(bytes)),
+        }
+    }
+
     /// Returns `true` if the piece equals the test pattern at stream offset `offset`.
     ///
     /// Pieces of the pattern are compared by phase, shared memory byte by byte.
@@ -242,6 +251,18 @@ impl Payload {
         let [first, second] = self.pieces();
         first.for_each_slice(&mut f);
         second.for_each_slice(f);
+    }
+
+    /// Append the first `len` bytes to `out`.
+    ///
+    /// # Panics
+    /// If `len` > `self.len()`.
+    pub(crate) fn append_start(&self, len: usize, out: &mut Vec<u8>) {
+        assert!(len <= self.len(), "start of a payload out of bounds");
+        let [first, second] = self.pieces();
+        let of_first = len.min(first.len());
+        first.append_start(of_first, out);
+        second.append_start(len - of_first, out);
     }
 
     /// A copy of the bytes.

@@ -8,16 +8,21 @@ use std::io::{self, ErrorKind, Write};
 
 use crate::Instant;
 
-/// Writes a capture file block by block, with one write per block.
+/// Writes a capture file block by block, with one write per block unless it [holds](Self::holding) them.
 #[derive(Debug)]
 pub struct PcapWriter<W> {
     out: W,
     /// Maximum number of bytes that are kept of a packet.
     snap_length: u32,
     interfaces: u32,
+    /// Bytes of all blocks that were begun and ended.
     written: u64,
-    /// The block being written.
-    block: Vec<u8>,
+    /// Whole blocks that wait to be written, and the block that was begun.
+    blocks: Vec<u8>,
+    /// Where that block begins in `blocks`.
+    block_at: usize,
+    /// Blocks wait until they have this number of bytes.
+    hold: usize,
 }
 
 /// An interface of one capture file, numbered in the order of [`PcapWriter::add_interface`].
@@ -48,14 +53,29 @@ impl<W: Write> PcapWriter<W> {
     /// # Errors
     /// If writing fails.
     pub fn with_snap_length(out: W, snap_length: u32) -> io::Result<Self> {
-        let mut writer =
-            PcapWriter { out, snap_length, interfaces: 0, written: 0, block: Vec::new() };
+        let mut writer = PcapWriter {
+            out,
+            snap_length,
+            interfaces: 0,
+            written: 0,
+            blocks: Vec::new(),
+            block_at: 0,
+            hold: 0,
+        };
         let body = writer.begin(SECTION_HEADER);
         body.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         body.extend(VERSION.map(u16::to_le_bytes).as_flattened());
         body.extend(SECTION_LENGTH_UNKNOWN.to_le_bytes());
         writer.end()?;
         Ok(writer)
+    }
+
+    /// From now on, keep blocks until they have `bytes` bytes, and write them at once. Blocks that wait
+    /// are lost unless [`flush`](Self::flush) or [`finish`](Self::finish) is called.
+    #[must_use]
+    pub fn holding(mut self, bytes: usize) -> Self {
+        self.hold = bytes;
+        self
     }
 
     /// Declare an interface whose packets start with their IP header.
@@ -103,6 +123,42 @@ impl<W: Write> PcapWriter<W> {
         original: usize,
         comment: Option<&str>,
     ) -> io::Result<()> {
+        let captured = self.begin_packet(interface, at, original)?;
+        self.blocks.extend_from_slice(&bytes[..captured]);
+        self.end_packet(direction, comment)
+    }
+
+    /// Write one IP packet of `original` bytes, as [`write_packet`](Self::write_packet) does. `emit` appends
+    /// the kept part of the packet to the file. It gets the length of this part in bytes.
+    ///
+    /// # Errors
+    /// As [`write_packet`](Self::write_packet), or if `emit` fails. Nothing of the packet is then written.
+    ///
+    /// # Panics
+    /// If `emit` appends another number of bytes.
+    pub fn emit_packet<E: From<io::Error>>(
+        &mut self,
+        interface: InterfaceId,
+        at: Instant,
+        direction: Direction,
+        original: usize,
+        emit: impl FnOnce(usize, &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let captured = self.begin_packet(interface, at, original)?;
+        let end = self.blocks.len() + captured;
+        let emitted = emit(captured, &mut self.blocks);
+        emitted.inspect_err(|_| self.blocks.truncate(self.block_at))?;
+        assert_eq!(self.blocks.len(), end, "the kept part of a packet");
+        Ok(self.end_packet(direction, None)?)
+    }
+
+    /// Begin the block of a packet. Returns the number of bytes of the packet that follow.
+    fn begin_packet(
+        &mut self,
+        interface: InterfaceId,
+        at: Instant,
+        original: usize,
+    ) -> io::Result<usize> {
         if interface.0 >= self.interfaces {
             return Err(io::Error::new(
                 ErrorKind::InvalidInput,
@@ -120,13 +176,18 @@ impl<W: Write> PcapWriter<W> {
         ];
         let body = self.begin(ENHANCED_PACKET);
         body.extend_from_slice(words.map(u32::to_le_bytes).as_flattened());
-        body.extend_from_slice(&bytes[..captured]);
+        Ok(captured)
+    }
+
+    /// End the block of a packet after its bytes.
+    fn end_packet(&mut self, direction: Direction, comment: Option<&str>) -> io::Result<()> {
+        let body = &mut self.blocks;
         pad(body);
         if let Some(comment) = comment {
             push_option(body, COMMENT, comment.as_bytes())?;
         }
-        push_option(body, PACKET_FLAGS, &direction.flags().to_le_bytes())?;
-        push_option(body, END_OF_OPTIONS, &[])?;
+        push_short_option(body, PACKET_FLAGS, direction.flags().to_le_bytes());
+        push_short_option(body, END_OF_OPTIONS, []);
         self.end()
     }
 
@@ -142,28 +203,47 @@ impl<W: Write> PcapWriter<W> {
 
     /// Begin a block. Returns the buffer to which its body is appended.
     fn begin(&mut self, block_type: u32) -> &mut Vec<u8> {
-        self.block.clear();
-        self.block.extend(block_type.to_le_bytes());
-        self.block.extend([0; 4]);
-        &mut self.block
+        // A block that failed leaves a part behind.
+        self.blocks.truncate(self.block_at);
+        let start = [block_type, 0].map(u32::to_le_bytes);
+        self.blocks.extend_from_slice(start.as_flattened());
+        &mut self.blocks
     }
 
-    /// Write the block: type, total length, body, total length again.
+    /// End the block: type, total length, body, total length again.
     fn end(&mut self) -> io::Result<()> {
-        let length = length32(self.block.len() + size_of::<u32>())?;
-        self.block[4..8].copy_from_slice(&length.to_le_bytes());
-        self.block.extend(length.to_le_bytes());
-        self.out.write_all(&self.block)?;
+        let length = length32(self.blocks.len() + size_of::<u32>() - self.block_at)?;
+        self.blocks[self.block_at + 4..][..4].copy_from_slice(&length.to_le_bytes());
+        self.blocks.extend_from_slice(&length.to_le_bytes());
+        self.block_at = self.blocks.len();
         self.written += u64::from(length);
-        Ok(())
+        if self.block_at < self.hold { Ok(()) } else { self.write_blocks() }
     }
 
-    /// Flush, and return the underlying writer.
+    /// Write the blocks that wait.
+    fn write_blocks(&mut self) -> io::Result<()> {
+        let written = self.out.write_all(&self.blocks[..self.block_at]);
+        // Even after an error: a second attempt could write the beginning twice.
+        self.blocks.clear();
+        self.block_at = 0;
+        written
+    }
+
+    /// Write all blocks, and flush the underlying writer.
     ///
     /// # Errors
-    /// If flushing fails.
+    /// If writing or flushing fails.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.write_blocks()?;
+        self.out.flush()
+    }
+
+    /// Write all blocks, flush, and return the underlying writer.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
     pub fn finish(mut self) -> io::Result<W> {
-        self.out.flush()?;
+        self.flush()?;
         Ok(self.out)
     }
 }
@@ -182,16 +262,25 @@ impl Direction {
 fn push_option(body: &mut Vec<u8>, code: u16, value: &[u8]) -> io::Result<()> {
     let len = u16::try_from(value.len())
         .map_err(|_| io::Error::new(ErrorKind::InvalidInput, "text longer than 65535 bytes"))?;
-    body.extend(code.to_le_bytes());
-    body.extend(len.to_le_bytes());
-    body.extend(value);
+    body.extend_from_slice([code, len].map(u16::to_le_bytes).as_flattened());
+    body.extend_from_slice(value);
     pad(body);
     Ok(())
 }
 
+/// Append an option whose value has 4 bytes or none.
+fn push_short_option<const LEN: usize>(body: &mut Vec<u8>, code: u16, value: [u8; LEN]) {
+    const { assert!(LEN.is_multiple_of(4)) };
+    body.extend_from_slice([code, LEN as u16].map(u16::to_le_bytes).as_flattened());
+    body.extend_from_slice(&value);
+}
+
 /// Pad to a 32-bit boundary, where every field of variable length ends.
 fn pad(body: &mut Vec<u8>) {
-    body.resize(body.len().next_multiple_of(4), 0);
+    let end = body.len().next_multiple_of(4);
+    // With a constant length, both calls take a few instructions.
+    body.extend_from_slice(&[0; 3]);
+    body.truncate(end);
 }
 
 fn length32(bytes: usize) -> io::Result<u32> {
@@ -286,6 +375,45 @@ mod tests {
         let blocks = blocks(&capture.finish().unwrap());
         assert_eq!(blocks[1].1[4..8], [3, 0, 0, 0]);
         assert_eq!(blocks[2].1[12..24], [3, 0, 0, 0, 5, 0, 0, 0, b'a', b'b', b'c', 0]);
+    }
+
+    #[test]
+    fn emitted_and_held_packets_make_the_same_file() {
+        let packets: Vec<Vec<u8>> = (0..200).map(|len| vec![len as u8; len]).collect();
+        for snap_length in [0, 3, 50] {
+            let begun = || PcapWriter::with_snap_length(Vec::new(), snap_length).unwrap();
+            let (mut plain, mut held) = (begun(), begun().holding(1_000));
+            for (n, packet) in packets.iter().enumerate() {
+                let at = Instant::from_nanos(n as u64);
+                if n % 50 == 0 {
+                    plain.add_interface("a", None).unwrap();
+                    held.add_interface("a", None).unwrap();
+                }
+                let len = packet.len();
+                plain
+                    .write_packet(InterfaceId(0), at, Direction::Inbound, packet, len, None)
+                    .unwrap();
+                let emit = |kept: usize, out: &mut Vec<u8>| {
+                    out.extend_from_slice(&packet[..kept]);
+                    io::Result::Ok(())
+                };
+                held.emit_packet(InterfaceId(0), at, Direction::Inbound, len, emit).unwrap();
+                assert_eq!(held.written(), plain.written());
+            }
+            assert_eq!(held.finish().unwrap(), plain.finish().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_packet_that_cannot_be_emitted_leaves_nothing_behind() {
+        let mut capture = PcapWriter::new(Vec::new()).unwrap().holding(1_000);
+        let only = capture.add_interface("a", None).unwrap();
+        let emit = |_, out: &mut Vec<u8>| {
+            out.push(1);
+            Err(io::Error::other("why"))
+        };
+        assert!(capture.emit_packet(only, Instant::ZERO, Direction::Inbound, 5, emit).is_err());
+        assert_eq!(blocks(&capture.finish().unwrap()).len(), 2);
     }
 
     #[test]

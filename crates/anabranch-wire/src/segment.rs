@@ -143,9 +143,7 @@ impl Segment {
     pub fn emit_start(&self, most: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let start = out.len();
         let emitted = self.emit_headers(self.payload.len(), out);
-        let tcp_at = emitted.inspect_err(|_| out.truncate(start))?;
-        // The checksum field already holds the sum of the pseudo-header.
-        let mut checksum = Checksum::new();
+        let (tcp_at, mut checksum) = emitted.inspect_err(|_| out.truncate(start))?;
         checksum.add(&out[tcp_at..]);
         checksum.add_payload(&self.payload);
         // Flipping one bit never turns one of the two one's complement zeros into the other.
@@ -153,7 +151,7 @@ impl Segment {
         out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&checksum.to_be_bytes());
         let end = start.saturating_add(most);
         let room = end.saturating_sub(out.len()).min(self.payload.len());
-        self.payload.slice(0, room).for_each_slice(|bytes| out.extend_from_slice(bytes));
+        self.payload.append_start(room, out);
         out.truncate(end);
         Ok(())
     }
@@ -168,7 +166,9 @@ impl Segment {
         let start = out.len();
         let payloads = || [&self.payload].into_iter().chain(more);
         let emitted = self.emit_headers(payloads().map(Payload::len).sum(), out);
-        let tcp_at = emitted.inspect_err(|_| out.truncate(start))?;
+        let (tcp_at, pseudo) = emitted.inspect_err(|_| out.truncate(start))?;
+        // The checksum field takes the sum itself, not its complement.
+        out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&(!pseudo.finish()).to_be_bytes());
         payloads().for_each(|payload| payload.for_each_slice(|bytes| out.extend_from_slice(bytes)));
         Ok(tcp_at)
     }
@@ -226,9 +226,13 @@ impl Segment {
     }
 
     /// Append the IP header, the TCP header and the options of a packet with `payload` bytes of payload.
-    /// The TCP checksum field holds the sum of the pseudo-header. Returns the offset of the TCP header.
+    /// The TCP checksum field is 0. Returns the offset of the TCP header and the sum of the pseudo-header.
     /// After an error, `out` may contain part of them.
-    fn emit_headers(&self, payload: usize, out: &mut Vec<u8>) -> Result<usize, EmitError> {
+    fn emit_headers(
+        &self,
+        payload: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, Checksum), EmitError> {
         let (source, destination) = (self.source, self.destination);
         let option_bytes = self.options.bytes_len();
         let tcp_len = HEADER_BYTES + option_bytes + payload;
@@ -240,10 +244,8 @@ impl Segment {
         )?;
         let tcp_at = out.len();
         self.header.emit(source.port, destination.port, option_bytes, out);
-        self.options.emit(out)?;
+        self.options.emit_sized(option_bytes, out)?;
         let pseudo = Checksum::of_tcp_pseudo_header(source.address, destination.address, tcp_len);
-        // The checksum field takes the sum itself, not its complement.
-        out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&(!pseudo.finish()).to_be_bytes());
-        Ok(tcp_at)
+        Ok((tcp_at, pseudo))
     }
 }

@@ -101,14 +101,16 @@ impl TcpHeader {
         out: &mut Vec<u8>,
     ) {
         let words = (HEADER_BYTES + option_bytes) / 4;
-        out.extend(source_port.to_be_bytes());
-        out.extend(destination_port.to_be_bytes());
-        out.extend(self.seq.0.to_be_bytes());
-        out.extend(self.ack.0.to_be_bytes());
-        out.extend([(words as u8) << 4, self.flags.0]);
-        out.extend(self.window.to_be_bytes());
-        out.extend([0; 2]);
-        out.extend(self.urgent.to_be_bytes());
+        let mut header = [0; HEADER_BYTES];
+        header[0..2].copy_from_slice(&source_port.to_be_bytes());
+        header[2..4].copy_from_slice(&destination_port.to_be_bytes());
+        header[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
+        header[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
+        header[12] = (words as u8) << 4;
+        header[13] = self.flags.0;
+        header[14..16].copy_from_slice(&self.window.to_be_bytes());
+        header[18..20].copy_from_slice(&self.urgent.to_be_bytes());
+        out.extend_from_slice(&header);
     }
 }
 

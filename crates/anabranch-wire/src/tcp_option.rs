@@ -195,13 +195,17 @@ impl TcpOptions {
     /// # Errors
     /// If the options exceed [`MAX_OPTION_BYTES`]; `out` is then unchanged.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
-        let bytes = self.bytes_len();
+        self.emit_sized(self.bytes_len(), out)
+    }
+
+    /// Append the options, whose [length](Self::bytes_len) is `bytes`.
+    pub(crate) fn emit_sized(&self, bytes: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
         if bytes > MAX_OPTION_BYTES {
             return Err(EmitError::OptionsTooLong { bytes });
         }
         let start = out.len();
         let end = start + bytes;
-        let align = |out: &mut Vec<u8>| out.resize(start + self.fill(out.len() - start), kind::NOP);
+        let align = |out: &mut Vec<u8>| pad(start + self.fill(out.len() - start), out);
         self.emit_handshake(out);
         align(out);
         if let Some(dss) = &self.dss {
@@ -217,27 +221,29 @@ impl TcpOptions {
             align(out);
         }
         self.sack.emit(out);
-        out.extend_from_slice(self.unknown.as_deref().unwrap_or_default());
-        out.resize(end, kind::NOP);
+        if let Some(unknown) = &self.unknown {
+            out.extend_from_slice(unknown);
+        }
+        pad(end, out);
         Ok(())
     }
 
     /// Append timestamps and the options that only a SYN carries.
     fn emit_handshake(&self, out: &mut Vec<u8>) {
         if let Some(mss) = self.mss {
-            out.extend([kind::MSS, MSS as u8]);
-            out.extend(mss.to_be_bytes());
+            out.extend_from_slice(&[kind::MSS, MSS as u8]);
+            out.extend_from_slice(&mss.to_be_bytes());
         }
         if self.sack_permitted {
-            out.extend([kind::SACK_PERMITTED, SACK_PERMITTED as u8]);
+            out.extend_from_slice(&[kind::SACK_PERMITTED, SACK_PERMITTED as u8]);
         }
         if let Some(Timestamps { value, echo }) = self.timestamps {
-            out.extend([kind::TIMESTAMPS, TIMESTAMPS as u8]);
-            out.extend(value.to_be_bytes());
-            out.extend(echo.to_be_bytes());
+            out.extend_from_slice(&[kind::TIMESTAMPS, TIMESTAMPS as u8]);
+            out.extend_from_slice(&value.to_be_bytes());
+            out.extend_from_slice(&echo.to_be_bytes());
         }
         if let Some(shift) = self.window_scale {
-            out.extend([kind::WINDOW_SCALE, WINDOW_SCALE as u8, shift]);
+            out.extend_from_slice(&[kind::WINDOW_SCALE, WINDOW_SCALE as u8, shift]);
         }
     }
 
@@ -309,6 +315,13 @@ fn whole_words(bytes: usize) -> usize {
     (bytes + 3) & !3
 }
 
+/// Append NOPs up to `end`, which is fewer than 4 bytes away.
+fn pad(end: usize, out: &mut Vec<u8>) {
+    // With a constant length, both calls take a few instructions.
+    out.extend_from_slice(&[kind::NOP; 3]);
+    out.truncate(end);
+}
+
 impl Timestamps {
     fn parse(option: &[u8]) -> Result<Self, ParseError> {
         let mut reader = open(option, Lengths(&[TIMESTAMPS]))?;
@@ -332,10 +345,10 @@ impl SackBlocks {
             return;
         }
         let blocks = self.as_slice();
-        out.extend([kind::SACK, (SACK_FIXED + blocks.len() * SACK_BLOCK) as u8]);
+        out.extend_from_slice(&[kind::SACK, (SACK_FIXED + blocks.len() * SACK_BLOCK) as u8]);
         for SackBlock { start, end } in blocks {
-            out.extend(start.0.to_be_bytes());
-            out.extend(end.0.to_be_bytes());
+            out.extend_from_slice(&start.0.to_be_bytes());
+            out.extend_from_slice(&end.0.to_be_bytes());
         }
     }
 }

@@ -64,8 +64,8 @@ impl WideOrNarrow {
 
     fn emit(self, out: &mut Vec<u8>) {
         match self {
-            WideOrNarrow::Wide(number) => out.extend(number.0.to_be_bytes()),
-            WideOrNarrow::Narrow(low) => out.extend(low.to_be_bytes()),
+            WideOrNarrow::Wide(number) => out.extend_from_slice(&number.0.to_be_bytes()),
+            WideOrNarrow::Narrow(low) => out.extend_from_slice(&low.to_be_bytes()),
         }
     }
 }
@@ -106,8 +106,8 @@ impl Dss {
 
     /// Append the option, including kind and length.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend(opening(Subtype::Dss, self.bytes_len(), 0));
-        out.push(self.flags());
+        let [kind, length, subtype] = opening(Subtype::Dss, self.bytes_len(), 0);
+        out.extend_from_slice(&[kind, length, subtype, self.flags()]);
         if let Some(data_ack) = self.data_ack {
             data_ack.emit(out);
         }
@@ -149,9 +149,11 @@ impl Mapping {
 
     fn emit(&self, out: &mut Vec<u8>) {
         self.data_seq.emit(out);
-        out.extend(self.subflow_seq.0.to_be_bytes());
-        out.extend(self.len.to_be_bytes());
-        out.extend(self.checksum.into_iter().flat_map(u16::to_be_bytes));
+        out.extend_from_slice(&self.subflow_seq.0.to_be_bytes());
+        out.extend_from_slice(&self.len.to_be_bytes());
+        if let Some(checksum) = self.checksum {
+            out.extend_from_slice(&checksum.to_be_bytes());
+        }
     }
 }
 
