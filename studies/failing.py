@@ -60,7 +60,11 @@ def run_linux(file: Path, seed: int, kept: Path) -> Any:
     if kept.exists():
         return json.loads(kept.read_text("utf-8"))
     for _ in range(MOST_ATTEMPTS):
-        found = run(file, "--live", "--seed", str(seed))
+        try:
+            found = run(file, "--live", "--seed", str(seed))
+        except subprocess.CalledProcessError as error:
+            print(error.stderr.decode(), file=sys.stderr)
+            continue
         if found["live"]["valid"]:
             kept.write_text(json.dumps(found), "utf-8")
             return found

@@ -188,6 +188,8 @@ impl Connection {
     ) -> Option<PooledSegment> {
         let bytes = self.send.queue.next_resend(slot)?;
         let view = self.subflows.view(slot);
+        // Full segments may have become shorter since the data was queued.
+        let bytes = bytes.min(view.mss.into());
         if view.usability != Usability::Usable || view.available_cwnd < bytes {
             return None;
         }
@@ -200,7 +202,8 @@ impl Connection {
         level: &DataLevel,
         slot: Slot,
     ) -> Option<PooledSegment> {
-        let Resend { start, payload, pushed } = self.send.queue.take_resend(slot)?;
+        let mss = self.subflows.view(slot).mss;
+        let Resend { start, payload, pushed } = self.send.queue.take_resend(slot, mss)?;
         let why = RetransmitCause::Resent { pushed };
         Some(self.send_again_on(now, level, slot, start, payload, why))
     }

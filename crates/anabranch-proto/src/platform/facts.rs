@@ -125,17 +125,18 @@ impl RcvSsthresh {
         }
     }
 
-    /// Handle the arrival of a segment of so many bytes, where full ones have `full`. `held` bytes
-    /// take up room already. Returns `true` if the window opens. Linux: `tcp_grow_window`.
+    /// Handle the arrival of a segment of so many bytes, where full ones have `full`. Its memory takes
+    /// up `taken_up`, and `held` bytes take up room already. Returns `true` if the window opens. Linux:
+    /// `tcp_grow_window`.
     #[inline]
-    pub(crate) fn grow(&mut self, bytes: u32, full: u32, held: u32) -> bool {
+    pub(crate) fn grow(&mut self, bytes: u32, full: u32, taken_up: u32, held: u32) -> bool {
         let room = self.limit.saturating_sub(held).saturating_sub(self.opened);
         if room == 0 || bytes < RcvSsthresh::LEAST {
             return false;
         }
         let step = match bytes >= full {
             true => u32::from(self.step).max(bytes.saturating_mul(2)),
-            false if self.admits_waste(bytes, full) => 2 * full,
+            false if self.admits_waste(bytes, taken_up) => 2 * full,
             false => 0,
         };
         self.opened += step.min(room);
@@ -144,8 +145,8 @@ impl RcvSsthresh {
 
     /// Returns `true` if a segment opens the window although it fills its memory only in part. The
     /// smaller the part, the smaller the window must be. Linux: `__tcp_grow_window`.
-    fn admits_waste(&self, bytes: u32, full: u32) -> bool {
-        let mut memory = RcvSsthresh::taken_up(bytes, full) / 2;
+    fn admits_waste(&self, bytes: u32, taken_up: u32) -> bool {
+        let mut memory = taken_up / 2;
         let mut window = u32::from(self.largest) << 15;
         while memory > bytes {
             (memory, window) = (memory / 2, window / 2);
@@ -187,7 +188,9 @@ mod tests {
             (4, 127, 50_000),
         ] {
             let mut opening = RcvSsthresh { opened: 50_000, limit: 60_000, step: 2_896, largest };
-            assert_eq!(opening.grow(bytes, 1_448, 1_448), opened > 50_000, "{bytes} of {largest}");
+            let taken_up = RcvSsthresh::taken_up(bytes, 1_448);
+            let opens = opening.grow(bytes, 1_448, taken_up, 1_448);
+            assert_eq!(opens, opened > 50_000, "{bytes} of {largest}");
             assert_eq!(opening.opened, opened, "{bytes} of {largest}");
         }
     }
@@ -197,7 +200,10 @@ mod tests {
         let mut opening =
             RcvSsthresh { opened: 58_576, limit: 60_000, step: 2_848, ..RcvSsthresh::default() };
         opening.largest = 8;
-        let mut grow = |bytes| opening.grow(bytes, 1_424, RcvSsthresh::taken_up(bytes, 1_424));
+        let mut grow = |bytes| {
+            let taken_up = RcvSsthresh::taken_up(bytes, 1_424);
+            opening.grow(bytes, 1_424, taken_up, taken_up)
+        };
         assert!(!grow(1_424));
         assert!(!grow(567), "in the memory of a full one");
         assert!(grow(240));
@@ -208,9 +214,9 @@ mod tests {
     fn what_fills_the_buffer_does_not_open_the_window() {
         let mut opening =
             RcvSsthresh { opened: 50_000, limit: 60_000, step: 2_896, ..RcvSsthresh::default() };
-        assert!(opening.grow(1_448, 1_448, 8_000));
+        assert!(opening.grow(1_448, 1_448, 1_448, 8_000));
         assert_eq!(opening.opened, 52_000);
-        assert!(!opening.grow(1_448, 1_448, 8_000));
+        assert!(!opening.grow(1_448, 1_448, 1_448, 8_000));
         assert!(!RcvSsthresh::default().is_gradual());
     }
 }

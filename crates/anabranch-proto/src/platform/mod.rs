@@ -206,6 +206,8 @@ pub struct AckRule {
     pub heeds_push: bool,
     /// Whether unread data in the buffer keeps the window from opening.
     pub held_data_counts: bool,
+    /// Whether small segments take up less memory than full ones.
+    pub small_take_less: bool,
     /// Whether data that is out of order at the data level starts quick acknowledgements on its
     /// subflow, for half a window of segments (`tcp_enter_quickack_mode`).
     pub quick_beyond_data_hole: bool,

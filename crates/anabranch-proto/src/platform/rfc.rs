@@ -45,6 +45,7 @@ impl Platform {
                 prompt: false,
                 heeds_push: false,
                 held_data_counts: true,
+                small_take_less: false,
                 quick_beyond_data_hole: false,
             },
             nagle: Nagle::All,

@@ -58,6 +58,15 @@ struct AckState {
     answers: bool,
 }
 
+/// Bytes in the buffer that take up room when a segment arrives.
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    /// So many, and the segment.
+    With(u32),
+    /// So many. The segment does not count yet.
+    Besides(u32),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AckDue {
     No,
@@ -111,7 +120,7 @@ impl Receiver {
     /// So many bytes have arrived beyond a hole. They also open the window.
     pub(crate) fn open_beyond_hole(&mut self, bytes: u32) {
         let held = (self.out_of_order.bytes() as u32).saturating_sub(bytes);
-        self.acks.open_window(bytes, self.full_segment.bytes(), held);
+        self.acks.open_window(bytes, self.full_segment.bytes(), Held::Besides(held));
     }
 
     /// RCV.NXT as a 64-bit offset.
@@ -165,7 +174,7 @@ impl Receiver {
         self.nxt += bytes as u64;
         self.note_size(bytes, flags);
         let full = self.full_segment.bytes();
-        let opens = self.acks.open_window(bytes as u32, full, full);
+        let opens = self.acks.open_window(bytes as u32, full, Held::With(0));
         self.acks.on_data(bytes as u32, full, opens, false);
     }
 
@@ -208,10 +217,7 @@ impl Receiver {
         }
         let full = self.full_segment.bytes();
         let opens = match arrival {
-            Arrival::InOrder => {
-                let taken_up = RcvSsthresh::taken_up(bytes as u32, full);
-                self.acks.open_window(bytes as u32, full, held + taken_up)
-            }
+            Arrival::InOrder => self.acks.open_window(bytes as u32, full, Held::With(held)),
             Arrival::OutOfOrder | Arrival::Duplicate => false,
         };
         match arrival {
@@ -386,12 +392,20 @@ impl Receiver {
 }
 
 impl AckState {
-    /// Handle the arrival of a segment of so many bytes, where `held` bytes take up room. Returns
-    /// `true` if the window opens. An odd number of quick acknowledgements is left then. Linux:
+    /// Handle the arrival of a segment of so many bytes, where data takes up room. Returns `true` if
+    /// the window opens. An odd number of quick acknowledgements is left then. Linux:
     /// `tcp_grow_window`.
-    fn open_window(&mut self, bytes: u32, full_segment: u32, held: u32) -> bool {
-        let held = if self.rule.held_data_counts { held } else { 0 };
-        let opens = self.opening.grow(bytes, full_segment, held);
+    fn open_window(&mut self, bytes: u32, full_segment: u32, held: Held) -> bool {
+        let taken_up = match self.rule.small_take_less {
+            true => RcvSsthresh::taken_up(bytes, full_segment),
+            false => full_segment,
+        };
+        let held = match held {
+            _ if !self.rule.held_data_counts => 0,
+            Held::With(others) => others + taken_up,
+            Held::Besides(others) => others,
+        };
+        let opens = self.opening.grow(bytes, full_segment, taken_up, held);
         self.quick_acks_left |= u16::from(opens);
         opens
     }

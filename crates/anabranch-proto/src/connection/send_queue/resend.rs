@@ -138,12 +138,19 @@ impl SendQueue {
         is_next.then_some(len)
     }
 
-    /// Take the data of [`SendQueue::next_resend`].
-    pub(crate) fn take_resend(&mut self, slot: Slot) -> Option<Resend> {
-        let Waiting { start, payload, pushed, .. } =
-            self.resends.as_mut()?.queues.get_mut(slot.index())?.pop_front()?;
-        self.assigned[slot] -= payload.len() as u64;
-        Some(Resend { start, payload, pushed })
+    /// Take the data of [`SendQueue::next_resend`], or a segment of it if full segments have become
+    /// shorter than that.
+    pub(crate) fn take_resend(&mut self, slot: Slot, mss: u32) -> Option<Resend> {
+        let queue = self.resends.as_mut()?.queues.get_mut(slot.index())?;
+        let Waiting { start, payload, precedes, pushed } = queue.pop_front()?;
+        let len = payload.len().min(mss as usize);
+        self.assigned[slot] -= len as u64;
+        if len == payload.len() {
+            return Some(Resend { start, payload, pushed });
+        }
+        let rest = payload.slice(len, payload.len());
+        queue.push_front(Waiting { start: start + len as u64, payload: rest, precedes, pushed });
+        Some(Resend { start, payload: payload.slice(0, len), pushed: false })
     }
 
     /// Returns `true` if the subflow in `slot` has data to send again.
@@ -185,7 +192,7 @@ mod tests {
     fn starts(queue: &mut SendQueue, slot: Slot) -> Vec<u64> {
         std::iter::from_fn(|| {
             queue.next_resend(slot)?;
-            queue.take_resend(slot).map(|resend| resend.start)
+            queue.take_resend(slot, MSS).map(|resend| resend.start)
         })
         .collect()
     }
@@ -211,6 +218,19 @@ mod tests {
         assert_eq!(queue.assign_next(MSS, Slot(2), MSS), 1000);
         assert_eq!(starts(&mut queue, Slot(2)), [1, 1001, 2001, 3001, 4001]);
         assert_eq!(queue.next_copy(Slot(2)), Some(5001));
+    }
+
+    #[test]
+    fn data_that_waits_is_cut_if_full_segments_have_become_shorter() {
+        let mut queue = queue();
+        queue.resend_fragment(Slot(2), MSS);
+        let mut take = || {
+            let resend = queue.take_resend(Slot(2), 600)?;
+            Some((resend.start, resend.payload.len(), queue.assigned()[2]))
+        };
+        assert_eq!(take(), Some((1, 600, 4400)));
+        assert_eq!(take(), Some((601, 400, 4000)));
+        assert_eq!(take(), Some((1001, 600, 3400)));
     }
 
     #[test]

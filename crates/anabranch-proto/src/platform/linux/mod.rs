@@ -290,6 +290,7 @@ impl Platform {
                 prompt: true,
                 heeds_push: true,
                 held_data_counts: true,
+                small_take_less: true,
                 quick_beyond_data_hole: false,
             },
             // `tcp_minshall_check`

@@ -125,6 +125,7 @@ impl Platform {
             acknowledging: AckRule {
                 heeds_push: false,
                 held_data_counts: false,
+                small_take_less: false,
                 quick_beyond_data_hole: true,
                 ..linux.acknowledging
             },

@@ -343,15 +343,22 @@ fn one_side(dice: &mut Dice, toml: &mut String) {
     }
 }
 
-/// A platform, with a random choice for each parameter that has a list of choices.
+/// A parameter of a host, with its value.
+fn choice(name: &str, value: &str) -> String {
+    format!(", {name} = \"{value}\"")
+}
+
+/// A platform, with a random choice for each parameter that has a list of choices and applies with the
+/// choices before.
 fn host(dice: &mut Dice) -> String {
     let all = PlatformConfig::READERS;
     let platform = &all[dice.below(all.len() as u64) as usize];
     let mut host = format!("{{ kind = \"{}\"", platform.description.name);
     for parameter in (platform.parameters)() {
         let names = parameter.choices();
-        if !names.is_empty() {
-            let _ = write!(host, ", {} = \"{}\"", parameter.name, dice.pick(&names));
+        let needed = parameter.only_with.as_ref().map(|(name, value)| choice(name, value));
+        if !names.is_empty() && needed.is_none_or(|needed| host.contains(&needed)) {
+            host += &choice(parameter.name, dice.pick(&names));
         }
     }
     host + " }"
