@@ -297,6 +297,10 @@ impl Connection {
             }
         };
         self.scheduling.set_copies(choice.copies);
+        if self.would_overtake(choice.slot) {
+            self.assign(now, choice.slot);
+            return self.on_assigned(now, level);
+        }
         let len = self.next_segment_bytes(choice.slot);
         if self.is_held_by_nagle(len, choice.slot) {
             return self.on_all_sent(now, level);
@@ -315,6 +319,13 @@ impl Connection {
             return None;
         }
         Some(self.send_new(now, level, choice, len))
+    }
+
+    /// Returns `true` if new data on the subflow in `slot` would overtake data that waits there, while
+    /// the peer may still read the only subflow as TCP. RFC 8684 §3.7: a fallback needs contiguous data.
+    fn would_overtake(&self, slot: Slot) -> bool {
+        !self.fallback.may_repeat()
+            && self.send.queue.assigned().get(slot.index()).is_some_and(|waiting| *waiting > 0)
     }
 
     /// Assign written data, up to the peer's window and as the scheduler decides.

@@ -168,3 +168,20 @@ fn two_hosts_that_fill_each_others_windows_and_lose_data_do_not_wait_for_ever() 
         assert_eq!(column(&outcome, "connections", "completed"), [1, 1], "seed {seed}");
     }
 }
+
+#[test]
+fn a_peer_that_falls_back_late_reads_no_byte_at_a_wrong_place() {
+    // The path strips all mappings but that of the handshake, so the server reads the subflow as TCP. The
+    // window leaves room for a short segment, which Nagle's algorithm holds. Data that is written later
+    // must not overtake it.
+    let toml = "name = \"stripped\"\nduration = \"60s\"\n\
+         [[path]]\nname = \"a\"\nrate = \"17Mbit/s\"\ndelay = \"250ms\"\nlimit = \"107packets\"\n\
+         mtu = \"9000B\"\n\
+         middlebox = [{ kind = \"strip_options\", options = [\"dss\"], segments = [\"data\"] }]\n\
+         [[connection]]\ndirection = \"upload\"\nhost = { kind = \"linux\", buffers = \"socket\" }\n\
+         receive_buffer = \"320149B\"\nscheduler = \"mptcp_org_round_robin\"\n\
+         workload = { kind = \"bulk\", size = \"582541B\" }\n";
+    let outcome = run(toml, 1);
+    let of = |name| column(&outcome, "connections", name)[0];
+    assert_eq!((of("corrupt_bytes"), of("failed"), of("completed")), (0, 0, 1));
+}
