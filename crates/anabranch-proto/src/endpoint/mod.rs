@@ -341,17 +341,15 @@ impl Endpoint {
                 connection.count(sent);
                 self.counters.segments_out += 1;
                 if connection.is_settled() {
-                    self.dirty.pop_front();
                     self.settle(index);
                 }
                 return segment;
             }
-            let connection = self.slots[index as usize].connection.as_ref();
-            if !had_openings && connection.is_some_and(|c| c.has_openings()) {
+            let connection = &self.slots[index as usize].connection;
+            if !had_openings && connection.as_ref().is_some_and(|c| c.has_openings()) {
                 // A subflow has just ended, and the path manager wants another in its place.
                 continue;
             }
-            self.dirty.pop_front();
             self.settle(index);
         }
         None
@@ -564,8 +562,9 @@ impl Endpoint {
         }
     }
 
-    /// The connection has nothing more to send for now.
+    /// The first of the dirty connections has nothing more to send for now.
     fn settle(&mut self, index: u32) {
+        self.dirty.pop_front();
         let slot = &mut self.slots[index as usize];
         slot.dirty = false;
         if slot.has_output() {
@@ -574,11 +573,10 @@ impl Endpoint {
         self.forget_if_gone(index);
         let slot = &mut self.slots[index as usize];
         let Some(connection) = &mut slot.connection else { return };
-        // Deadlines mostly move on, so the next wake-up is early enough.
-        if !connection.has_earlier_deadline(slot.wake_up) && slot.wake_up != Instant::FAR_FUTURE {
-            return;
-        }
-        if let Some(deadline) = connection.poll_timeout() {
+        // A deadline is seldom earlier than the next wake-up.
+        let wake_up = slot.wake_up;
+        let is_due = connection.has_earlier_deadline(wake_up) || wake_up == Instant::FAR_FUTURE;
+        if is_due && let Some(deadline) = connection.poll_timeout() {
             self.wake_at(index, deadline);
         }
     }

@@ -13,7 +13,6 @@ use crate::view::{Phase, SubflowView};
 impl Subflow {
     /// Process an acknowledgement up to `ack`. Returns `false` if the subflow sends nothing that it could
     /// tell about.
-    #[inline]
     pub(super) fn process_ack(
         &mut self,
         now: Instant,
@@ -26,18 +25,6 @@ impl Subflow {
             self.update_pacing();
             return false;
         }
-        self.process_informative_ack(now, ack, same_window, segment, views);
-        true
-    }
-
-    fn process_informative_ack(
-        &mut self,
-        now: Instant,
-        ack: u64,
-        same_window: bool,
-        segment: &Segment,
-        views: &[SubflowView],
-    ) {
         let flight_before = self.bytes_in_flight();
         let before = self.before_ack();
         let advanced = ack > self.una;
@@ -121,6 +108,7 @@ impl Subflow {
         if self.ecn.is_holding() && self.timers.get(Timer::Retransmission).is_none() {
             self.arm_retransmission(now);
         }
+        true
     }
 
     /// Returns `true` if nothing is outstanding or in doubt, and the segment says nothing about it.

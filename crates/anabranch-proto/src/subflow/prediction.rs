@@ -11,8 +11,8 @@ pub(crate) struct Predicted {
     /// The subflow has data outstanding, and the segment may have acknowledged some. Otherwise, it only
     /// receives.
     pub(crate) acknowledges: bool,
-    /// Payload that is the next of the subflow, if it did not have to wait for anything. Other payload is
-    /// in the subflow.
+    /// The payload, if it is the next in order and nothing else waits. Otherwise empty: the subflow holds
+    /// the payload.
     pub(crate) payload: Payload,
 }
 

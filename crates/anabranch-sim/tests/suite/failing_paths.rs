@@ -148,12 +148,12 @@ fn stalls_of_a_stream(host: &str, connection: &str) -> Vec<u64> {
 #[test]
 fn a_stream_stalls_as_long_as_with_linux_when_a_path_falls_silent() {
     let backup = "path_manager = { kind = \"backup\", regular = \"a\" }\n";
-    // Linux 6.18 in five runs: 263 to 268 ms.
+    // Linux 6.18 in four runs: 263 to 266 ms.
     for stall in stalls_of_a_stream(", version = \"v6.18\"", backup) {
         assert!((255..275).contains(&stall), "{stall} ms");
     }
-    // Linux 6.18 in 13 runs: 630 to 988 ms, seven of them below 700 ms. The window of Linux 6.12 is larger,
-    // so it takes longer until the working subflow is idle.
+    // Linux 6.18 in 12 runs: 630 to 988 ms, seven of them below 700 ms. With the larger window of Linux 6.12,
+    // it takes longer until the working subflow is idle.
     let median = |host| {
         let mut stalls = stalls_of_a_stream(host, "");
         stalls.sort_unstable();
