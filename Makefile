@@ -22,9 +22,11 @@ PYTHON_SOURCES := pyproject.toml $(shell find python -path '*/playground/site' -
 # Users' installation contains the playground, if it was built. The tests need none.
 BUILT_PLAYGROUND := $(wildcard python/anabranch/playground/site/index.html)
 
-# Cargo unites the features of all packages that it builds together. Without --workspace, a binary
-# would have other features than the extension module, and Cargo would build every dependency again.
-BUILD_RELEASE := cargo build --quiet --release --workspace
+# Cargo unites the features of all packages that it builds together, and builds every dependency again
+# for other features. With this selection, programs and tests share the builds of the extension module.
+# The module of the playground has macros with other features, and no tests.
+PACKAGES := --workspace --exclude anabranch-wasm
+BUILD_RELEASE := cargo build --quiet --release $(PACKAGES)
 
 # Tools that targets install for themselves.
 TOOLS := $(CURDIR)/target/tools
@@ -102,7 +104,7 @@ gallery-full: $(VENV)/.installed ## reproduce every entry at full scale; site in
 # ---- tests ----------------------------------------------------------------------------------
 
 # Cargo cannot reach make's job server, and would warn about it.
-TEST_RUST := MAKEFLAGS= cargo test --quiet --workspace
+TEST_RUST := MAKEFLAGS= cargo test --quiet $(PACKAGES)
 
 .PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
 test: ## check formatting, lints and types, and run all tests except slow ones
@@ -135,7 +137,7 @@ check-python: $(TEST_VENV)/.installed ## check formatting, lints, types and impo
 	$(TEST_BIN)/python tools/check/python_imports.py
 
 test-python: $(TEST_VENV)/.installed axe ## test the Python package, without slow tests
-	$(TEST_BIN)/pytest
+	$(TEST_BIN)/pytest --numprocesses auto --dist loadfile
 
 # The accessibility checker for the browser tests. Without it, they skip that check.
 AXE := target/tools/axe-core

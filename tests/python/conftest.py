@@ -1,3 +1,4 @@
+import os
 import signal
 from collections.abc import Iterator
 
@@ -32,6 +33,12 @@ def scenario(duration: str = "3s", **changes: object) -> anabranch.Scenario:
 @pytest.fixture(scope="session")
 def short_run() -> anabranch.Run:
     return anabranch.run(scenario(), seed=1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_width() -> None:
+    """Forget the width of the terminal, which pytest-xdist passes on to its workers."""
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -108,6 +108,25 @@ fn an_error_has_its_value_after_its_code() {
 }
 
 #[test]
+fn another_implementation_writes_the_same_bytes() {
+    // Written by `convert_write` of libconvert 948053c (Tessares).
+    let mapped = "010622630a0501bb00000000000000000000ffffc6336407";
+    both_ways(&Message::new([connect("198.51.100.7:443", None)]), &hex(mapped));
+    let with_cookie = "010922630a05005020010db8000000000000000000000005160300006162636465666768";
+    let cookie = Tlv::Cookie(b"abcdefgh".to_vec());
+    both_ways(&Message::new([connect("[2001:db8::5]:80", None), cookie]), &hex(with_cookie));
+    let error = ErrorTlv::new(ErrorCode::DestinationUnreachable, &[]);
+    both_ways(&Message::new([Tlv::Error(error)]), &hex("010222631e016100"));
+    let options = Tlv::ExtendedTcpHeader(vec![2, 4, 5, 180, 1, 0, 0, 0]);
+    both_ways(&Message::new([options]), &hex("0104226314030000020405b401000000"));
+}
+
+fn hex(digits: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hexadecimal digits");
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
+#[test]
 fn error_codes_are_those_of_the_registry() {
     // RFC 8803 §10.2.3
     let numbers: Vec<u8> = ErrorCode::ALL.iter().map(|code| *code as u8).collect();
