@@ -17,6 +17,7 @@ use crate::programs::Transfer;
 use crate::replay;
 use crate::rooms::{Folder, Room, Running, output};
 use crate::tun;
+use crate::unmodified;
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -37,8 +38,10 @@ pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 19] = [
-    ("curl without changes", curl, 1),
+const CASES: [(&str, Case, usize); 21] = [
+    ("curl without changes", unmodified::curl, 1),
+    ("Chromium without changes", unmodified::chromium, 1),
+    ("iperf3 without changes", unmodified::iperf3, 1),
     ("take-down and clean-up", take_down, 1),
     ("privileges", privileges, 1),
     ("a recorded opening", recorded_opening, 1),
@@ -267,49 +270,6 @@ fn wait_for(file: &Path) -> Result {
 
 pub(crate) fn require(condition: bool, message: impl Into<String>) -> Result {
     if condition { Ok(()) } else { Err(message.into().into()) }
-}
-
-/// Both SOCKS5 and HTTP CONNECT carry curl's requests, over both uplinks, and every byte is right.
-fn curl() -> Result {
-    const BYTES: usize = 20_000_000;
-    if output(Command::new("curl").arg("--version")).is_err() {
-        println!("curl without changes ... skipped: the program curl is missing");
-        return Ok(());
-    }
-    let world = World::new([FAST, FAST])?;
-    let (_relay, _client) = (
-        world.start_relay("")?,
-        world.start_client("--uplink c1 --uplink c2 --metrics 127.0.0.1:9124")?,
-    );
-    let mut expected = Vec::new();
-    while expected.len() < BYTES {
-        let chunk = (BYTES - expected.len()).min(1 << 16);
-        let phase = anabranch_wire::pattern::phase_of(expected.len() as u64);
-        expected.extend(anabranch_wire::pattern::slice(
-            phase,
-            chunk.min(anabranch_wire::pattern::MAX_SLICE),
-        ));
-    }
-    let file = world.folder.file("fetched");
-    for proxy in ["--proxy socks5h://127.0.0.1:1080", "--proxytunnel --proxy http://127.0.0.1:1080"]
-    {
-        let to = file.display();
-        let url = format!("http://{DESTINATION}/{BYTES}");
-        world.client.run(&format!("curl -sS --fail --max-time 60 {proxy} -o {to} {url}"))?;
-        require(sha256(&fs::read(&file)?) == sha256(&expected), "the bytes are wrong")?;
-    }
-    require(world.metric("requests_total{outcome=\"opened\"}")? == 2.0, "two requests")?;
-    for uplink in ["c1", "c2"] {
-        let bytes = world
-            .metric(&format!("uplink_bytes_total{{uplink=\"{uplink}\",direction=\"received\"}}"))?;
-        require(bytes > 1e6, format!("{uplink} received {bytes} bytes"))?;
-    }
-    Ok(())
-}
-
-fn sha256(bytes: &[u8]) -> Vec<u8> {
-    use sha2::Digest;
-    sha2::Sha256::digest(bytes).to_vec()
 }
 
 /// SIGTERM takes everything down; after SIGKILL the next start does.

@@ -19,6 +19,8 @@ mod rooms;
 #[cfg(target_os = "linux")]
 mod tun;
 #[cfg(target_os = "linux")]
+mod unmodified;
+#[cfg(target_os = "linux")]
 mod wire;
 
 #[cfg(target_os = "linux")]

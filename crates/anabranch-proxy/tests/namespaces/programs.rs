@@ -9,6 +9,20 @@ use std::time::{Duration, Instant};
 use anabranch_wire::pattern;
 use socket2::{Domain, Protocol, Socket, Type};
 
+/// Bytes that [`PAGE`] fetches.
+pub(crate) const PAGE_BYTES: usize = 6_000_000;
+/// A page that fetches bytes, and shows their number and their checksum once it is loaded.
+const PAGE: &str = r#"<!DOCTYPE html><body><script>
+const request = new XMLHttpRequest();
+request.open("GET", "/6000000", false);
+request.overrideMimeType("text/plain; charset=x-user-defined");
+request.send();
+const text = request.responseText;
+let sum = 0;
+for (let at = 0; at < text.length; at++)
+  sum = (Math.imul(sum, 31) + (text.charCodeAt(at) & 255)) >>> 0;
+document.body.textContent = `${text.length} bytes, sum ${sum}.`;
+</script></body>"#;
 /// Address and port of the client for programs.
 const PROXY: &str = "127.0.0.1:1080";
 
@@ -30,12 +44,17 @@ pub(crate) fn serve(arguments: &[String]) {
     }
 }
 
-/// Answers a plain number, and HTTP requests whose path is one.
+/// Answers a plain number, and HTTP requests whose path is one, or names a page.
 fn answer(mut stream: TcpStream) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let http = line.strip_prefix("GET /").and_then(|line| line.split(' ').next());
+    if http == Some("page") {
+        let length = PAGE.len();
+        let about = format!("Content-Type: text/html\r\nContent-Length: {length}");
+        return write!(stream, "HTTP/1.1 200 OK\r\n{about}\r\nConnection: close\r\n\r\n{PAGE}");
+    }
     let count: usize = http.unwrap_or(line.trim()).parse().map_err(|_| ErrorKind::InvalidData)?;
     if http.is_some() {
         write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {count}\r\nConnection: close\r\n\r\n")?;
