@@ -40,7 +40,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "imc13-wireless": (10, 32),
     "icnp12-wvegas": (10, 37),
     "queue16-bbr": (60, 1100),
-    "field-reports": (53, 570),
+    "field-reports": (53, 432),
     "failing-paths": (4, 4),
     "restored-paths": (3, 20),
     "linux-today": (360, 7800),

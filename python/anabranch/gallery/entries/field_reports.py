@@ -97,14 +97,14 @@ REPORTS = (
     Report(
         key="net-next-307",
         says="Ethernet alone 160 to 170 Mbit/s; with a busy WLAN of 1.7 kbit/s 60 to 70",
-        assumed="Linux 6.18 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
+        assumed="Linux 6.12 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
         mbps=65,
         paths=(_path("ethernet", 170, 1, "200packets"), _path("wlan", 1, 20, "500ms", "5%")),
     ),
     Report(
         key="net-next-452",
         says="100 and 50 Mbit/s alone, 10 Mbit/s together",
-        assumed="Linux 6.18 instead of 5.15; round trips of 20 and 60 ms; queues of 100 ms",
+        assumed="Linux 6.12 instead of 5.15; round trips of 20 and 60 ms; queues of 100 ms",
         mbps=10,
         paths=(_path("a", 100, 20, "100ms"), _path("b", 50, 60, "100ms")),
     ),
