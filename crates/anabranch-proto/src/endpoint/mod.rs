@@ -373,6 +373,7 @@ impl Endpoint {
             self.forget_if_gone(index);
         }
         let (id, event) = self.events.pop_front()?;
+        self.slots[id.index as usize].waiting_events -= 1;
         self.told = self.connection(id).map(|_| id.index);
         Some((id, event))
     }
@@ -556,6 +557,7 @@ impl Endpoint {
         while let Some(event) = connection.poll_event() {
             let id = ConnectionId { index, generation: slot.generation };
             self.events.push_back((id, event));
+            slot.waiting_events += 1;
         }
         if connection.has_registrations() {
             self.register(index);
@@ -593,8 +595,7 @@ impl Endpoint {
     fn forget_ended(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let Some(connection) = slot.connection.as_ref().filter(|c| c.is_gone()) else { return };
-        let id = ConnectionId { index, generation: slot.generation };
-        if self.told == Some(index) || self.events.iter().any(|(of, _)| *of == id) {
+        if self.told == Some(index) || slot.waiting_events > 0 {
             return;
         }
         connection.add_to(&mut self.counters);

@@ -12,6 +12,8 @@ pub(super) struct ConnectionSlot {
     pub(super) dirty: bool,
     /// Included in the endpoint's number of half-open connections.
     pub(super) half_open: bool,
+    /// Number of its events that wait for the application.
+    pub(super) waiting_events: u32,
     /// Time of its next wake-up.
     pub(super) wake_up: Instant,
 }
@@ -23,6 +25,7 @@ impl Default for ConnectionSlot {
             connection: None,
             dirty: false,
             half_open: false,
+            waiting_events: 0,
             wake_up: Instant::FAR_FUTURE,
         }
     }
