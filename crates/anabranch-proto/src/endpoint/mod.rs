@@ -9,10 +9,10 @@ mod slot;
 #[cfg(test)]
 mod tests;
 mod unknown;
+mod wake_ups;
 
 use core::fmt;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -38,6 +38,7 @@ use demultiplexer::{Demultiplexer, SubflowIndex};
 pub use ports::PortSelection;
 use ports::Ports;
 use slot::ConnectionSlot;
+use wake_ups::WakeUps;
 
 /// Identifies a connection of an [`Endpoint`]; identifiers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,9 +64,8 @@ pub struct Endpoint {
     listeners: BTreeMap<u16, Arc<ConnectionConfig>>,
     /// Connections that may have something to send.
     dirty: VecDeque<u32>,
-    /// Times at which connections need attention; entries that differ from the slot's time are
-    /// stale.
-    wake_ups: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Times at which connections need attention.
+    wake_ups: WakeUps,
     /// Segments to send before any connection is polled.
     replies: VecDeque<PooledSegment>,
     /// Number of connections whose handshake awaits the peer's next step.
@@ -95,9 +95,6 @@ struct Identity {
     secrets: Secrets,
 }
 
-/// Number of wake-ups per connection above which stale ones are removed.
-const STALE_PER_SLOT: usize = 8;
-
 impl Endpoint {
     /// A host with `addresses`. All its keys, nonces and initial sequence numbers follow from
     /// `secret`. A real-time driver gets the secret from the system's random source; a simulation
@@ -113,7 +110,7 @@ impl Endpoint {
             tokens: BTreeMap::new(),
             listeners: BTreeMap::new(),
             dirty: VecDeque::new(),
-            wake_ups: BinaryHeap::new(),
+            wake_ups: WakeUps::default(),
             replies: VecDeque::new(),
             half_open: 0,
             cookies_until: Instant::ZERO,
@@ -307,11 +304,7 @@ impl Endpoint {
 
     /// The deadline of [`Endpoint::poll_timeout`] has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&Reverse((at, index))) = self.wake_ups.peek() {
-            if at > now {
-                break;
-            }
-            self.wake_ups.pop();
+        while let Some((at, index)) = self.wake_ups.pop_due(now) {
             let slot = &mut self.slots[index as usize];
             if slot.wake_up != at {
                 continue;
@@ -323,7 +316,7 @@ impl Endpoint {
                     connection.handle_timeout(now);
                     self.touched(index);
                 }
-                Some(deadline) => self.wake_at(index, deadline),
+                Some(deadline) => self.wake_ups.wake_by(deadline, index, &mut self.slots),
                 None => {}
             }
         }
@@ -359,7 +352,7 @@ impl Endpoint {
 
     /// When to call [`Endpoint::handle_timeout`] at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.wake_ups.peek().map(|Reverse((at, _))| *at)
+        self.wake_ups.next()
     }
 
     /// Returns `true` if there are events to poll.
@@ -581,7 +574,7 @@ impl Endpoint {
         let wake_up = slot.wake_up;
         let is_due = connection.has_earlier_deadline(wake_up) || wake_up == Instant::FAR_FUTURE;
         if is_due && let Some(deadline) = connection.poll_timeout() {
-            self.wake_at(index, deadline);
+            self.wake_ups.wake_by(deadline, index, &mut self.slots);
         }
     }
 
@@ -606,23 +599,6 @@ impl Endpoint {
         slot.wake_up = Instant::FAR_FUTURE;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
-    }
-
-    fn wake_at(&mut self, index: u32, deadline: Instant) {
-        let slot = &mut self.slots[index as usize];
-        if deadline >= slot.wake_up {
-            return;
-        }
-        slot.wake_up = deadline;
-        self.wake_ups.push(Reverse((deadline, index)));
-        // Stale entries are removed at their time, which may be hours away.
-        if self.wake_ups.len() > STALE_PER_SLOT * (self.slots.len() + 16) {
-            self.wake_ups.clear();
-            let awaited = |(slot, index): (&ConnectionSlot, u32)| {
-                (slot.wake_up != Instant::FAR_FUTURE).then_some(Reverse((slot.wake_up, index)))
-            };
-            self.wake_ups.extend(self.slots.iter().zip(0..).filter_map(awaited));
-        }
     }
 
     fn register(&mut self, index: u32) {
