@@ -136,6 +136,8 @@ pub(super) struct Subflows {
     /// The subflows that may have something to send or have ended. The others had nothing to send
     /// when they were last asked, and nobody has changed them since.
     touched: SubflowSet,
+    /// The subflows whose views [have room](SubflowView::can_send).
+    with_room: SubflowSet,
     /// The largest MSS of a usable subflow, or 1.
     largest_mss: u32,
     /// The segments of some subflow leave at a rate.
@@ -209,6 +211,7 @@ impl Subflows {
             detector: loss_threshold.map(|threshold| Box::new(Detector::new(threshold))),
             ended: None,
             touched: SubflowSet::EMPTY,
+            with_room: SubflowSet::EMPTY,
             largest_mss: 1,
             paced: false,
         }
@@ -274,15 +277,18 @@ impl Subflows {
     /// flight, so that an acknowledgement will make room.
     #[inline]
     pub(super) fn are_full(&self) -> bool {
-        let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
-        let mut in_flight = 0;
-        for view in usable {
-            if view.can_send() {
-                return false;
-            }
-            in_flight += view.bytes_in_flight;
-        }
-        in_flight > 0
+        let usable = |view: &&SubflowView| view.usability == Usability::Usable;
+        self.with_room.is_empty()
+            && self.views.iter().filter(usable).any(|view| view.bytes_in_flight > 0)
+    }
+
+    /// The subflows that have room for a full segment.
+    #[inline]
+    pub(super) fn with_room(&self) -> SubflowSet {
+        debug_assert!(
+            self.views.iter().all(|v| self.with_room.contains(v.id.slot) == v.can_send())
+        );
+        self.with_room
     }
 
     /// Returns `true` if the segments of some subflow leave at a rate.
@@ -513,6 +519,7 @@ impl Subflows {
             }
         }
         self.touched.insert(slot);
+        self.note_room(slot);
         self.find_largest_mss();
         slot
     }
@@ -555,7 +562,9 @@ impl Subflows {
         let before = (view.usability, view.mss);
         *view = self.contexts[slot].subflow.view();
         limit_room(&mut self.remedies, view);
-        if before != (view.usability, view.mss) {
+        let is_same = before == (view.usability, view.mss);
+        self.note_room(slot);
+        if !is_same {
             self.find_largest_mss();
         }
     }
@@ -565,8 +574,20 @@ impl Subflows {
     pub(super) fn refresh_after_receiving(&mut self, slot: Slot) {
         let view = &mut self.views[slot];
         match self.contexts[slot].subflow.after_receiving(view) {
-            true => limit_room(&mut self.remedies, view),
+            true => {
+                limit_room(&mut self.remedies, view);
+                self.note_room(slot);
+            }
             false => self.refresh(slot),
+        }
+    }
+
+    /// The view of the subflow in `slot` is new.
+    #[inline]
+    fn note_room(&mut self, slot: Slot) {
+        match self.views[slot].can_send() {
+            true => self.with_room.insert(slot),
+            false => self.with_room.remove(slot),
         }
     }
 
@@ -581,6 +602,7 @@ impl Subflows {
         let view = &mut self.views[slot];
         self.contexts[slot].subflow.after_sending(now, view);
         limit_room(&mut self.remedies, view);
+        self.note_room(slot);
     }
 
     /// The subflows that may carry data.

@@ -32,27 +32,26 @@ impl BuildScheduler for MinRttConfig {
 
 impl Scheduler for MinRtt {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-        // `context.eligible()` in a single pass: the default scheduler is asked for every segment.
+        // `context.eligible()` by way of the subflows with room: the default scheduler is asked for every
+        // segment, and most subflows are full.
+        let is_open = |view: &SubflowView, backup| {
+            view.backup == backup && !context.has_carried(view.id.slot)
+        };
         for backup in [false, true] {
             let mut best: Option<&SubflowView> = None;
-            let mut full = false;
-            for view in context.subflows {
-                if view.usability != Usability::Usable
-                    || view.backup != backup
-                    || context.has_carried(view.id.slot)
+            for slot in context.with_room.slots() {
+                let view = &context.subflows[slot];
+                if is_open(view, backup)
+                    && best.is_none_or(|best| view.srtt_or_max() < best.srtt_or_max())
                 {
-                    continue;
-                }
-                if !view.can_send() {
-                    full = true;
-                } else if best.is_none_or(|best| view.srtt_or_max() < best.srtt_or_max()) {
                     best = Some(view);
                 }
             }
             if let Some(view) = best {
                 return Decision::Send(view.id);
             }
-            if full {
+            let usable = |view: &&SubflowView| view.usability == Usability::Usable;
+            if context.subflows.iter().filter(usable).any(|view| is_open(view, backup)) {
                 return Decision::Wait { until: None };
             }
         }

@@ -91,6 +91,8 @@ pub struct ScheduleContext<'a> {
     pub pending: Pending,
     /// The connection's subflows, including closed slots.
     pub subflows: &'a [SubflowView],
+    /// The subflows that [can send](SubflowView::can_send) now.
+    pub with_room: SubflowSet,
     /// Bytes that the shared receive window still admits.
     pub available_window: u64,
     /// Limit of the data outstanding at the data level: the shared receive window, counted from the
@@ -249,6 +251,14 @@ mod tests {
     pub(super) const NEW: Pending = Pending::NewData { bytes: 1 << 20 };
     pub(super) const AGAIN: Pending = Pending::Reinjection { already_on: SubflowSet::EMPTY };
 
+    fn with_room(subflows: &[SubflowView]) -> SubflowSet {
+        let mut set = SubflowSet::EMPTY;
+        for view in subflows.iter().filter(|view| view.can_send()) {
+            set.insert(view.id.slot);
+        }
+        set
+    }
+
     /// A window of 2 MB with room for everything.
     pub(super) fn context(subflows: &[SubflowView], pending: Pending) -> ScheduleContext<'_> {
         let now = Instant::ZERO;
@@ -256,6 +266,7 @@ mod tests {
             now,
             pending,
             subflows,
+            with_room: with_room(subflows),
             available_window: 2_000_000,
             window: 2_000_000,
             assigned: &[],

@@ -47,6 +47,7 @@ struct PyScheduleContext {
     now: Instant,
     pending: Pending,
     views: Vec<SubflowView>,
+    with_room: SubflowSet,
     assigned: Vec<u64>,
     subflows: PyOnceLock<Py<PyTuple>>,
     #[pyo3(get)]
@@ -105,6 +106,7 @@ impl PyScheduler {
             now: context.now,
             pending: context.pending,
             views: context.subflows.to_vec(),
+            with_room: context.with_room,
             assigned: context.assigned.to_vec(),
             subflows: PyOnceLock::new(),
             available_window: context.available_window,
@@ -192,6 +194,11 @@ impl PyScheduleContext {
     }
 
     #[getter]
+    fn with_room<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        PyFrozenSet::new(py, self.with_room.slots().map(u8::from))
+    }
+
+    #[getter]
     fn assigned(&self) -> Vec<u64> {
         let context = self.as_engine();
         self.views.iter().map(|view| context.assigned(view.id.slot)).collect()
@@ -225,6 +232,7 @@ impl PyScheduleContext {
             now: self.now,
             pending: self.pending,
             subflows: &self.views,
+            with_room: self.with_room,
             available_window: self.available_window,
             window: self.window,
             assigned: &self.assigned,
