@@ -168,9 +168,7 @@ impl Connection {
         let payload = self.recv.queue.read()?;
         self.on_read();
         if self.recv.queue.is_drained() {
-            for ctx in self.subflows.iter_mut() {
-                ctx.subflow.on_drained();
-            }
+            self.subflows.on_drained();
         }
         Some(payload)
     }

@@ -133,9 +133,12 @@ pub(super) struct Subflows {
     detector: Option<Box<Detector>>,
     /// Counters of subflows that have ended.
     ended: Option<Box<Counters>>,
-    /// The subflows that may have something to send or have ended. The others had nothing to send
-    /// when they were last asked, and nobody has changed them since.
+    /// The subflows that may have something to send or have ended. The others had nothing to send, or
+    /// no room for it, when they were last asked, and nobody has changed them since.
     touched: SubflowSet,
+    /// The subflows that were touched since the last [`Subflows::take_earliest_set`], besides those that
+    /// still are.
+    settled: SubflowSet,
     /// The subflows whose views [have room](SubflowView::can_send).
     with_room: SubflowSet,
     /// The largest MSS of a usable subflow, or 1.
@@ -211,6 +214,7 @@ impl Subflows {
             detector: loss_threshold.map(|threshold| Box::new(Detector::new(threshold))),
             ended: None,
             touched: SubflowSet::EMPTY,
+            settled: SubflowSet::EMPTY,
             with_room: SubflowSet::EMPTY,
             largest_mss: 1,
             paced: false,
@@ -228,6 +232,20 @@ impl Subflows {
         self.slots().for_each(|slot| self.touched.insert(slot));
     }
 
+    /// The application has read all data.
+    #[inline]
+    pub(super) fn on_drained(&mut self) {
+        if self.paced {
+            // A paced subflow is told of each time that it is asked (`end_bursts`).
+            self.touch_all();
+        }
+        for (slot, ctx) in self.slots().zip(&mut self.contexts) {
+            if ctx.subflow.on_drained() {
+                self.touched.insert(slot);
+            }
+        }
+    }
+
     /// Returns `true` if the end of a subflow has not been processed yet.
     #[inline]
     pub(super) fn has_ended(&self) -> bool {
@@ -243,9 +261,12 @@ impl Subflows {
     /// All subflows were asked, and have nothing to send for now.
     #[inline]
     pub(super) fn settle(&mut self) {
+        self.settled.extend(self.touched);
         for slot in self.touched.slots() {
             let ctx = &self.contexts[slot];
-            if ctx.subflow.is_quiet() && !ctx.has_just_ended() {
+            // A paced subflow is told of each time that it is asked (`end_bursts`).
+            let waits = ctx.subflow.is_quiet() || (!self.paced && ctx.subflow.only_awaits_room());
+            if waits && !ctx.has_just_ended() {
                 self.touched.remove(slot);
             }
         }
@@ -270,7 +291,7 @@ impl Subflows {
     /// All subflows were asked, and [are quiet](Subflows::are_quiet).
     #[inline]
     pub(super) fn settle_all(&mut self) {
-        self.touched = SubflowSet::EMPTY;
+        self.settled.extend(std::mem::take(&mut self.touched));
     }
 
     /// Returns `true` if no usable subflow has room for a full segment, and one of them has data in
@@ -443,9 +464,11 @@ impl Subflows {
     /// The earliest deadline that a subflow has set since the last call.
     #[inline]
     pub(super) fn take_earliest_set(&mut self) -> Instant {
-        let paced = self.paced;
-        let set = self.contexts.iter_mut().map(|ctx| ctx.subflow.take_earliest_set(paced));
-        set.fold(Instant::FAR_FUTURE, Instant::min)
+        let mut changed = std::mem::take(&mut self.settled);
+        changed.extend(self.touched);
+        changed.slots().fold(Instant::FAR_FUTURE, |earliest, slot| {
+            earliest.min(self.contexts[slot].subflow.take_earliest_set(self.paced))
+        })
     }
 
     /// Retransmission timeout of the slowest usable subflow.

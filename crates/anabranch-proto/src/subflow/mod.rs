@@ -563,9 +563,10 @@ impl Subflow {
         self.receiver.open_up_to(bytes);
     }
 
-    /// The application has read all data.
-    pub(crate) fn on_drained(&mut self) {
-        self.receiver.on_drained();
+    /// The application has read all data. Returns `true` if an acknowledgement has become due.
+    #[inline]
+    pub(crate) fn on_drained(&mut self) -> bool {
+        self.receiver.on_drained()
     }
 
     /// Make the subflow send a zero-length segment that the peer must acknowledge. RFC 9293

@@ -81,6 +81,18 @@ impl Subflow {
         !self.is_urgent() && !self.has_more_to_say()
     }
 
+    /// Returns `true` if there is nothing to send but lost data, for which there is no room. Then there is
+    /// nothing to send until the subflow changes.
+    pub(crate) fn only_awaits_room(&self) -> bool {
+        let has_other_duties = self.handshake.syn_is_due()
+            || self.liveness.probe_is_due()
+            || self.ending.reset_is_due()
+            || self.path_mtu.is_searching()
+            || self.has_more_to_say();
+        let lost = self.board.first_lost();
+        !has_other_duties && lost.is_some_and(|number| !self.may_send_again(number))
+    }
+
     fn send_urgent(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         if self.state == State::Closed {
             return None;

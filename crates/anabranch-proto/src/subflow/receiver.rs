@@ -338,12 +338,16 @@ impl Receiver {
 
     /// The application has read everything. A segment that is short or has PSH has probably
     /// completed a message, and the sender may hold back the next one until this one is
-    /// acknowledged. If the application answers at once, its answer carries the acknowledgement.
-    pub(crate) fn on_drained(&mut self) {
+    /// acknowledged. If the application answers at once, its answer carries the acknowledgement. Returns
+    /// `true` if an acknowledgement has become due.
+    #[inline]
+    pub(crate) fn on_drained(&mut self) -> bool {
         let acks = &mut self.acks;
-        if acks.rule.prompt && acks.due == AckDue::Later && acks.pushed && !acks.answers {
+        let is_due = acks.due == AckDue::Later && acks.pushed && acks.rule.prompt && !acks.answers;
+        if is_due {
             acks.due = AckDue::Now;
         }
+        is_due
     }
 
     /// Data was sent.

@@ -465,6 +465,12 @@ impl Scoreboard {
         !self.lost.is_empty()
     }
 
+    /// The record that [`Scoreboard::next_lost`] found last, if it still is the next one.
+    pub(crate) fn first_lost(&self) -> Option<u64> {
+        let number = *self.lost.front()?;
+        self.get(number).filter(|record| record.lost).map(|_| number)
+    }
+
     /// The next record to retransmit.
     pub(crate) fn next_lost(&mut self) -> Option<u64> {
         while let Some(&number) = self.lost.front() {
