@@ -11,8 +11,8 @@ const INITIAL_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     rule: &'static RtoRule,
-    /// Timeout before the first sample.
-    initial: Duration,
+    /// Retransmission timeout without back-off.
+    timeout: Duration,
     srtt: Option<Duration>,
     rttvar: Duration,
     min_rtt: Duration,
@@ -26,7 +26,7 @@ impl RttEstimator {
     pub fn new(rule: &'static RtoRule) -> Self {
         RttEstimator {
             rule,
-            initial: rule.initial,
+            timeout: rule.initial,
             srtt: None,
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,
@@ -67,7 +67,12 @@ impl RttEstimator {
                 self.srtt = Some((srtt * 7 + rtt) / 8);
             }
         }
-        self.min_srtt = self.min_srtt.min(self.srtt.expect("just set"));
+        let srtt = self.srtt.expect("just set");
+        self.min_srtt = self.min_srtt.min(srtt);
+        self.timeout = match self.rule.minimum_bounds_variance {
+            true => srtt + (self.rttvar * 4).max(self.rule.minimum),
+            false => (srtt + self.rttvar * 4).max(self.rule.minimum),
+        };
         self.backoff = 0;
     }
 
@@ -75,7 +80,9 @@ impl RttEstimator {
     /// RFC 6298 §5.7 requires this in any case. If timestamps did give a sample, it takes
     /// precedence, as in Linux.
     pub fn begin_without_sample(&mut self) {
-        self.initial = self.initial.max(INITIAL_AFTER_LOST_SYN);
+        if self.srtt.is_none() {
+            self.timeout = self.timeout.max(INITIAL_AFTER_LOST_SYN);
+        }
     }
 
     /// Smoothed round-trip time.
@@ -104,21 +111,15 @@ impl RttEstimator {
     }
 
     /// The retransmission timeout without back-off.
+    #[inline]
     pub fn rto_without_backoff(&self) -> Duration {
-        match self.srtt {
-            None => self.initial,
-            Some(srtt) if self.rule.minimum_bounds_variance => {
-                srtt + (self.rttvar * 4).max(self.rule.minimum)
-            }
-            Some(srtt) => (srtt + self.rttvar * 4).max(self.rule.minimum),
-        }
+        self.timeout
     }
 
     /// The retransmission timeout, including back-off.
     pub fn rto(&self) -> Duration {
-        let base = self.rto_without_backoff();
         // RFC 6298 §5: back off by doubling, up to a maximum.
-        (base * (1 << self.backoff.min(16))).min(self.rule.maximum)
+        (self.timeout * (1 << self.backoff.min(16))).min(self.rule.maximum)
     }
 
     /// The timer expired: double the timeout.

@@ -15,16 +15,16 @@ pub type Lia = Composed<Linked>;
 #[derive(Clone, Copy, Debug)]
 pub struct Linked;
 
-/// The aggressiveness factor of RFC 6356 §3:
+/// The sum of the windows, and the aggressiveness factor of RFC 6356 §3:
 /// alpha = cwnd_total · max(cwnd_i / rtt_i²) / (Σ cwnd_i / rtt_i)².
-pub(super) fn alpha(subflows: impl Iterator<Item = Coupled>) -> f64 {
+fn total_and_alpha(subflows: impl Iterator<Item = Coupled>) -> (f64, f64) {
     let (mut total, mut best, mut rate) = (0.0, 0.0_f64, 0.0);
-    for subflow in subflows {
+    subflows.for_each(|subflow| {
         total += subflow.cwnd;
         best = best.max(subflow.cwnd / (subflow.rtt * subflow.rtt));
         rate += subflow.cwnd / subflow.rtt;
-    }
-    total * best / (rate * rate)
+    });
+    (total, total * best / (rate * rate))
 }
 
 /// Number of bytes by which an acknowledgement of `acked` bytes grows the window of a subflow. RFC
@@ -66,9 +66,8 @@ impl WindowAdjustment for Linked {
     ) -> f64 {
         let cwnd = window.cwnd();
         let own = Coupled::own(cwnd, sample, me, peers);
-        let subflows = || coupled::subflows(own, me, peers);
-        let total = subflows().map(|subflow| subflow.cwnd).sum();
-        increase(acked, window.mss(), cwnd, total, alpha(subflows()))
+        let (total, alpha) = total_and_alpha(coupled::subflows(own, me, peers));
+        increase(acked, window.mss(), cwnd, total, alpha)
     }
 
     /// RFC 6356 §2: the decrease is that of standard TCP, per subflow, and so is slow start.
@@ -83,6 +82,10 @@ mod tests {
     use crate::congestion::coupled::tests::same;
 
     const MSS: u32 = 1000;
+
+    fn alpha(subflows: impl Iterator<Item = Coupled>) -> f64 {
+        total_and_alpha(subflows).1
+    }
 
     fn path(cwnd: f64, rtt: f64) -> Coupled {
         Coupled { cwnd, rtt, loss_interval: 0.0 }

@@ -7,24 +7,17 @@ use anabranch_wire::SocketAddress;
 
 use crate::view::Slot;
 
-/// Number of subflows that are found without a search.
-const RECENT: usize = 16;
+/// Number of subflows that are found without a search: as many as there are values of the hash.
+const RECENT: usize = 1 << HASH_BITS;
+const HASH_BITS: u32 = 8;
 
 /// The subflows of a host, by their pairs of addresses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Demultiplexer {
     all: BTreeMap<AddressPair, SubflowIndex>,
-    /// The last subflow that was found for each place. Subflows with the same place replace each
-    /// other, and are then found by a search.
-    recent: [Option<Recent>; RECENT],
-}
-
-/// A subflow that was found.
-#[derive(Clone, Copy, Debug)]
-struct Recent {
-    local: SocketAddress,
-    remote: SocketAddress,
-    index: SubflowIndex,
+    /// The last subflow that was found for each hash. Subflows with the same hash replace each other,
+    /// and are then found by a search.
+    recent: Box<[Option<(AddressPair, SubflowIndex)>; RECENT]>,
 }
 
 /// Location of a subflow.
@@ -36,29 +29,44 @@ pub(super) struct SubflowIndex {
     pub(super) slot: Slot,
 }
 
-/// Local and remote address of a subflow. Ports come first, because most comparisons end there.
+/// Local and remote address of a subflow, as numbers. Ports come first, because most comparisons end
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct AddressPair {
     ports: (u16, u16),
-    addresses: (IpAddr, IpAddr),
+    /// Whether the addresses are IPv4 addresses. Both belong to the same family.
+    is_ipv4: bool,
+    /// The high and the low half of each.
+    addresses: [(u64, u64); 2],
 }
 
 impl AddressPair {
-    fn new(local: SocketAddress, remote: SocketAddress) -> Self {
-        AddressPair { ports: (local.port, remote.port), addresses: (local.address, remote.address) }
+    #[inline]
+    fn new(local: &SocketAddress, remote: &SocketAddress) -> Self {
+        let halves = |end: &SocketAddress| match end.address {
+            IpAddr::V4(address) => (0, address.to_bits().into()),
+            IpAddr::V6(address) => ((address.to_bits() >> 64) as u64, address.to_bits() as u64),
+        };
+        AddressPair {
+            ports: (local.port, remote.port),
+            is_ipv4: local.address.is_ipv4(),
+            addresses: [halves(local), halves(remote)],
+        }
+    }
+
+    /// A hash by Fibonacci hashing: the highest bits of a product depend on all bits.
+    #[inline]
+    fn hash(&self) -> usize {
+        let AddressPair { ports, addresses: [(_, local), (_, remote)], .. } = self;
+        let mixed = u64::from(ports.0 ^ ports.1) ^ local ^ remote;
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - HASH_BITS)) as usize
     }
 }
 
-/// The place of a subflow in the list of recent ones, by a hash.
-#[inline]
-fn place(local: &SocketAddress, remote: &SocketAddress) -> usize {
-    let low = |end: &SocketAddress| match end.address {
-        IpAddr::V4(address) => address.to_bits() as usize,
-        IpAddr::V6(address) => address.to_bits() as usize,
-    };
-    let mixed = usize::from(local.port ^ remote.port) ^ low(local) ^ low(remote);
-    // The subnets of several paths differ in a higher byte.
-    (mixed ^ mixed >> 8 ^ mixed >> 16) % RECENT
+impl Default for Demultiplexer {
+    fn default() -> Self {
+        Demultiplexer { all: BTreeMap::new(), recent: Box::new([None; RECENT]) }
+    }
 }
 
 impl Demultiplexer {
@@ -69,23 +77,23 @@ impl Demultiplexer {
         local: &SocketAddress,
         remote: &SocketAddress,
     ) -> Option<SubflowIndex> {
-        match &self.recent[place(local, remote)] {
-            Some(recent) if recent.local == *local && recent.remote == *remote => {
-                Some(recent.index)
-            }
-            _ => self.search(*local, *remote),
+        let pair = AddressPair::new(local, remote);
+        match &self.recent[pair.hash()] {
+            Some((recent, index)) if *recent == pair => Some(*index),
+            _ => self.search(pair),
         }
     }
 
-    fn search(&mut self, local: SocketAddress, remote: SocketAddress) -> Option<SubflowIndex> {
-        let index = *self.all.get(&AddressPair::new(local, remote))?;
-        self.recent[place(&local, &remote)] = Some(Recent { local, remote, index });
+    #[inline(never)]
+    fn search(&mut self, pair: AddressPair) -> Option<SubflowIndex> {
+        let index = *self.all.get(&pair)?;
+        self.recent[pair.hash()] = Some((pair, index));
         Some(index)
     }
 
     /// Returns `true` if a subflow has these addresses.
     pub(super) fn contains(&self, local: SocketAddress, remote: SocketAddress) -> bool {
-        self.all.contains_key(&AddressPair::new(local, remote))
+        self.all.contains_key(&AddressPair::new(&local, &remote))
     }
 
     pub(super) fn insert(
@@ -94,15 +102,15 @@ impl Demultiplexer {
         remote: SocketAddress,
         index: SubflowIndex,
     ) {
-        let pair = AddressPair::new(local, remote);
+        let pair = AddressPair::new(&local, &remote);
         self.all.insert(pair, index);
-        self.recent[place(&local, &remote)] = None;
+        self.recent[pair.hash()] = None;
     }
 
     pub(super) fn remove(&mut self, local: SocketAddress, remote: SocketAddress) {
-        let pair = AddressPair::new(local, remote);
+        let pair = AddressPair::new(&local, &remote);
         self.all.remove(&pair);
-        self.recent[place(&local, &remote)] = None;
+        self.recent[pair.hash()] = None;
     }
 }
 
@@ -131,9 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn subflows_with_one_place_are_told_apart() {
+    fn subflows_with_one_hash_are_told_apart() {
         let mut table = Demultiplexer::default();
-        let remotes: Vec<_> = (0..40).map(|n| at(2, 5000 + n * 16)).collect();
+        // More than there are hashes.
+        let remotes: Vec<_> = (0..300).map(|n| at(2, 5000 + n * 16)).collect();
         for (number, remote) in (0..).zip(&remotes) {
             table.insert(at(1, 80), *remote, SubflowIndex { connection: number, slot: Slot(0) });
         }
