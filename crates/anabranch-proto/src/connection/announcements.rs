@@ -71,6 +71,7 @@ impl Announcements {
         self.own.iter().take(if self.is_one_at_a_time() { 1 } else { usize::MAX })
     }
 
+    #[inline]
     pub(super) fn are_due(&self, now: Instant) -> bool {
         !self.echoes.is_empty() || self.next() <= now
     }

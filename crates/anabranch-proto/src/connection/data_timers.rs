@@ -40,12 +40,14 @@ impl Connection {
         self.timers.set(Timer::Retransmission, self.config.platform.expiry.fires(now, pause));
     }
 
+    #[inline]
     pub(super) fn data_retransmission(&self) -> &'static DataRetransmission {
         self.config.platform.data_retransmission(self.subflows.len())
     }
 
     /// The scheduler is asked about new data. Linux asks after each write (`__mptcp_push_pending`), and
     /// otherwise only while the peer's window has room (`ack_update_msk`).
+    #[inline]
     pub(super) fn note_pending_timers(&mut self, now: Instant) {
         let written = self.send.take_written();
         if written || self.send.available_window() > 0 {
@@ -53,6 +55,7 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn note_timers_of_progressing(&mut self, now: Instant) {
         if let Pause::PendingTimers { .. } = self.data_retransmission().pause {
             self.data_rto.note_pending(self.subflows.longest_loss_timer(now));

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use anabranch_wire::mptcp::Dss;
-use anabranch_wire::{Instant, Payload, PooledSegment, Segment};
+use anabranch_wire::{Flags, Instant, Payload, PooledSegment, Segment};
 
 use super::Connection;
 use super::scheduling::FullBuffers;
@@ -30,16 +30,16 @@ impl Connection {
         slot: Slot,
         segment: &mut Segment,
     ) -> bool {
-        let dss = segment.options.dss;
+        let has_dss = segment.options.dss.is_some();
         if !self.is_usual()
-            || dss.is_some() != self.session.is_mptcp()
+            || has_dss != self.session.is_mptcp()
             || segment.options.control.is_some()
         {
             return false;
         }
         let (window, shared_window) = self.accepted_window();
         let (ctx, views) = self.subflows.with_views(slot);
-        let optionless = dss.is_none() && !segment.payload.is_empty();
+        let optionless = !has_dss && !segment.payload.is_empty();
         let optionless_end = optionless.then(|| ctx.subflow.end_of(segment));
         let arrived = RxContext { window, shared_window, views };
         let Some(predicted) = ctx.subflow.handle_predicted(now, segment, &arrived) else {
@@ -47,11 +47,11 @@ impl Connection {
         };
         self.data_rto.on_segment();
         self.data_fin.on_segment();
-        match dss {
+        match &segment.options.dss {
             Some(dss) => {
                 ctx.signs.on_dss(now);
-                self.handle_data_ack(now, slot, &dss, segment);
-                self.take_usual(now, slot, predicted.payload, &dss);
+                self.handle_data_ack(now, slot, dss, segment);
+                self.take_usual(now, slot, predicted.payload, dss);
             }
             None => {
                 optionless_end.into_iter().for_each(|end| ctx.signs.on_optionless_payload(end));
@@ -162,25 +162,30 @@ impl Connection {
     }
 
     /// A segment was sent. Nothing has happened since, so what other segments say of the data level is the
-    /// same: send those as well that follow at once.
+    /// same: send those as well that follow at once. `offered_data` is false if
+    /// [`Connection::offers_no_data`] before `first` was sent.
     pub(super) fn poll_following(
         &mut self,
         now: Instant,
         level: &DataLevel,
+        first: &Segment,
+        offered_data: bool,
         following: &mut VecDeque<PooledSegment>,
     ) {
         let mss = self.subflows.largest_mss();
+        let mut still_offers_none = !offered_data && is_bare(first);
         while self.config.header_prediction
             && self.subflows.largest_mss() == mss
             && following.len() < MOST_AT_ONCE
             && level.holds_for_all(self.send.is_wide())
             && !self.has_path_work(now)
         {
-            let offers_data = !self.offers_no_data(now);
+            let offers_data = !still_offers_none && !self.offers_no_data(now);
             if !offers_data && self.subflows.are_quiet() {
                 return self.settle_without_data(now);
             }
             let Some(segment) = self.poll_or_settle(now, level, offers_data) else { return };
+            still_offers_none = !offers_data && is_bare(&segment);
             self.count(&segment);
             following.push_back(segment);
         }
@@ -202,4 +207,13 @@ impl Connection {
         };
         self.scheduling.limited_by(now, full);
     }
+}
+
+/// Returns `true` if the segment is an acknowledgement that changes neither the data to be sent nor the
+/// room for it.
+#[inline]
+fn is_bare(segment: &Segment) -> bool {
+    segment.header.flags == Flags::ACK
+        && segment.payload.is_empty()
+        && !segment.options.dss.is_some_and(|dss| dss.data_fin)
 }

@@ -620,7 +620,7 @@ impl Subflows {
     }
 
     /// Update the view of the subflow in `slot` after it has sent new data.
-    #[inline]
+    #[inline(always)] // Each segment passes it.
     pub(super) fn refresh_after_sending(&mut self, now: Instant, slot: Slot) {
         let view = &mut self.views[slot];
         self.contexts[slot].subflow.after_sending(now, view);

@@ -44,7 +44,7 @@ impl Connection {
         let level = self.data_level_with(window);
         let first = self.poll_or_settle(now, &level, offers_data)?;
         if self.subflows.largest_mss() == mss {
-            self.poll_following(now, &level, following);
+            self.poll_following(now, &level, &first, offers_data, following);
         }
         Some(first)
     }

@@ -323,11 +323,17 @@ impl Endpoint {
     }
 
     /// The next segment to send.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<PooledSegment> {
         if let Some(reply) = self.replies.pop_front() {
             self.counters.segments_out += 1;
             return Some(reply);
         }
+        if self.dirty.is_empty() { None } else { self.poll_dirty(now) }
+    }
+
+    /// The next segment of the connections that may have something to send.
+    fn poll_dirty(&mut self, now: Instant) -> Option<PooledSegment> {
         while let Some(&index) = self.dirty.front() {
             let had_openings = self.open_subflows(now, index);
             let mut connection = self.slots[index as usize].connection.as_mut();

@@ -265,8 +265,17 @@ impl Subflow {
     }
 
     /// Begin fast recovery when something was found lost. RFC 5681 §3.2, RFC 6675 §5.
+    #[inline]
     fn respond_to_losses(&mut self, now: Instant, views: &[SubflowView]) {
-        if self.recovery.phase() != Phase::Open || self.board.next_lost().is_none() {
+        if self.board.has_lost() && self.recovery.phase() == Phase::Open {
+            self.enter_recovery_if_lost(now, views);
+        }
+    }
+
+    /// The same, if a segment may have been found lost.
+    #[cold]
+    fn enter_recovery_if_lost(&mut self, now: Instant, views: &[SubflowView]) {
+        if self.board.next_lost().is_none() {
             return;
         }
         if self.path_mtu.on_lost(self.una) {

@@ -129,7 +129,7 @@ impl Subflow {
     }
 
     /// After the scheduler was asked: a FIN, or an acknowledgement that no data segment carried.
-    #[inline]
+    #[inline(always)] // Each segment passes it.
     pub(crate) fn poll_acknowledge(
         &mut self,
         now: Instant,
@@ -161,6 +161,7 @@ impl Subflow {
     }
 
     /// Send `payload`, which this subflow has never sent before.
+    #[inline(always)] // Each segment passes it.
     pub(crate) fn send_data(
         &mut self,
         now: Instant,
@@ -536,10 +537,15 @@ impl Subflow {
     }
 
     /// Attach as many selective acknowledgements as fit next to `payload` bytes. RFC 2018 §3.
+    #[inline]
     fn add_sacks(&self, options: &mut TcpOptions, payload: usize) {
-        if !self.peer.sack || !self.receiver.has_sacks() {
-            return;
+        if self.peer.sack && self.receiver.has_sacks() {
+            self.add_fitting_sacks(options, payload);
         }
+    }
+
+    #[cold]
+    fn add_fitting_sacks(&self, options: &mut TcpOptions, payload: usize) {
         let in_packet = self.bytes_in_packet();
         let room = in_packet.saturating_sub(payload).min(MAX_OPTION_BYTES);
         for blocks in (0..=SackBlocks::MAX).rev() {
@@ -550,6 +556,7 @@ impl Subflow {
         }
     }
 
+    #[inline(always)] // Each segment passes it.
     fn blank(&self, start: u64, flags: Flags) -> PooledSegment {
         let ack =
             if flags.contains(Flags::ACK) { self.receiver.ack_number() } else { SeqNumber(0) };

@@ -168,7 +168,7 @@ impl Receiver {
 
     /// As [`Receiver::receive`], for the next `bytes` bytes of a subflow that
     /// [holds nothing](Receiver::holds_nothing) and has not heard of a FIN. The caller keeps them.
-    #[inline]
+    #[inline(always)] // Each segment passes it.
     pub(super) fn receive_next(&mut self, now: Instant, bytes: usize, flags: Flags) {
         self.acks.last_data = now;
         self.nxt += bytes as u64;

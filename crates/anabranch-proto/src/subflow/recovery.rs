@@ -216,12 +216,12 @@ impl Recovery {
         mss: u64,
     ) -> Option<Instant> {
         let newest = self.rack.newest?;
-        let reach = self.reach(board, rtt, mss);
+        let sacked = board.bytes_sacked();
         board.detect_lost(|sent_at, order| {
             if order >= newest {
                 return Verdict::InFlight;
             }
-            let deadline = sent_at + reach;
+            let deadline = sent_at + self.reach(sacked, rtt, mss);
             if deadline <= now { Verdict::Lost } else { Verdict::At(deadline) }
         })
     }
@@ -235,12 +235,13 @@ impl Recovery {
         mss: u64,
     ) -> Option<Instant> {
         let last = board.last_sent_before(self.rack.newest?)?;
-        Some(last + self.reach(board, rtt, mss))
+        Some(last + self.reach(board.bytes_sacked(), rtt, mss))
     }
 
-    /// Time after its transmission at which a segment is lost. RFC 8985 §6.2 step 5.
-    fn reach(&self, board: &Scoreboard, rtt: &RttEstimator, mss: u64) -> Duration {
-        self.rack.rtt + self.reordering_window(board, rtt, mss)
+    /// Time after its transmission at which a segment is lost, with so many bytes SACKed. RFC 8985 §6.2
+    /// step 5.
+    fn reach(&self, sacked: u64, rtt: &RttEstimator, mss: u64) -> Duration {
+        self.rack.rtt + self.reordering_window(sacked, rtt, mss)
     }
 
     /// Returns `true` if a segment was overtaken by more than indicate a loss. RFC 5681 §3.2.
@@ -249,9 +250,9 @@ impl Recovery {
     }
 
     /// The reordering window of RFC 8985 §6.2 step 4.
-    fn reordering_window(&self, board: &Scoreboard, rtt: &RttEstimator, mss: u64) -> Duration {
+    fn reordering_window(&self, sacked: u64, rtt: &RttEstimator, mss: u64) -> Duration {
         if !self.rack.reordering_seen
-            && (self.phase != Phase::Open || board.bytes_sacked() >= DUP_THRESHOLD * mss)
+            && (self.phase != Phase::Open || sacked >= DUP_THRESHOLD * mss)
         {
             return Duration::ZERO;
         }
@@ -553,7 +554,7 @@ mod tests {
         let (mut board, mut rtt) = (board(5), RttEstimator::new(Platform::default().timeouts));
         rtt.update(Duration::from_millis(40), Duration::from_millis(40));
         let window = |recovery: &Recovery, board: &Scoreboard| {
-            recovery.reordering_window(board, &rtt, MSS).as_nanos() / 1_000_000
+            recovery.reordering_window(board.bytes_sacked(), &rtt, MSS).as_nanos() / 1_000_000
         };
         let mut recovery = Recovery::new();
         assert_eq!(window(&recovery, &board), 10);

@@ -187,6 +187,7 @@ impl Scoreboard {
     }
 
     /// A segment is sent for the first time.
+    #[inline(always)] // Each segment passes it.
     pub(crate) fn push(
         &mut self,
         start: u64,
