@@ -130,7 +130,7 @@ impl MappingTable {
         at >= new.end()
     }
 
-    #[inline]
+    #[inline(always)] // Each segment passes it.
     fn note(&mut self, new: &Received) {
         let shift = self.mappings.back().map(Received::shift).or(self.shift);
         self.straight &= shift.is_none_or(|shift| shift == new.shift());

@@ -192,7 +192,7 @@ impl Connection {
     }
 
     /// The effects of looking for data, if there is none to send.
-    #[inline]
+    #[inline(always)] // Each segment passes it.
     pub(super) fn pass_over_data(&mut self, now: Instant) {
         if !self.scheduling.may_admit_more() {
             return;

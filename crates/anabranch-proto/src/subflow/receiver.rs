@@ -399,6 +399,7 @@ impl AckState {
     /// Handle the arrival of a segment of so many bytes, where data takes up room. Returns `true` if
     /// the window opens. An odd number of quick acknowledgements is left then. Linux:
     /// `tcp_grow_window`.
+    #[inline(always)] // Each segment passes it.
     fn open_window(&mut self, bytes: u32, full_segment: u32, held: Held) -> bool {
         let taken_up = match self.rule.small_take_less {
             true => RcvSsthresh::taken_up(bytes, full_segment),
@@ -414,6 +415,7 @@ impl AckState {
         opens
     }
 
+    #[inline(always)] // Each segment passes it.
     fn on_data(&mut self, bytes: u32, full_segment: u32, window_opens: bool, fin: bool) {
         self.bytes_unacknowledged += bytes;
         if bytes == 0 {
