@@ -109,7 +109,7 @@ TEST_RUST := MAKEFLAGS= cargo test --quiet $(PACKAGES)
 .PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
 test: ## check formatting, lints and types, and run all tests except slow ones
 	$(MAKE) check-rust
-	@# pip and the Python tests leave one of two processors idle, so the Rust tests run at the same time.
+	@# pip uses one processor, and tests in real time hardly any, so the lists run side by side.
 	$(MAKE) --jobs=2 dev build-test-rust
 	$(MAKE) --jobs=2 test-rust check-python test-python
 

@@ -6,11 +6,11 @@ use anabranch_wire::Instant;
 /// comes first. The order of events therefore never depends on the history of the queue.
 #[derive(Debug)]
 pub struct EventQueue {
-    /// The wake-up of each node, and of none up to a power of two.
+    /// Wake-up of each node, padded to a power of two with [`Instant::FAR_FUTURE`].
     time: Vec<Instant>,
     next: WakeUp,
-    /// A knockout tournament, from its final at 1. The earlier one of the pair at any other index takes
-    /// part in the match at half the index. The last half has the matches of neighbouring nodes.
+    /// Tournament tree. The final is at index 1. The winner of match n, which is the earlier wake-up, plays
+    /// in match n / 2. The second half pairs neighbouring nodes.
     matches: Vec<[WakeUp; 2]>,
 }
 

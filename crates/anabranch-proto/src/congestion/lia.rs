@@ -19,11 +19,11 @@ pub struct Linked;
 /// alpha = cwnd_total · max(cwnd_i / rtt_i²) / (Σ cwnd_i / rtt_i)².
 fn total_and_alpha(subflows: impl Iterator<Item = Coupled>) -> (f64, f64) {
     let (mut total, mut best, mut rate) = (0.0, 0.0_f64, 0.0);
-    subflows.for_each(|subflow| {
+    for subflow in subflows {
         total += subflow.cwnd;
         best = best.max(subflow.cwnd / (subflow.rtt * subflow.rtt));
         rate += subflow.cwnd / subflow.rtt;
-    });
+    }
     (total, total * best / (rate * rate))
 }
 

@@ -162,37 +162,36 @@ impl Connection {
     }
 
     /// A segment was sent. Nothing has happened since, so what other segments say of the data level is the
-    /// same: send those as well that follow at once. `offered_data` is false if
-    /// [`Connection::offers_no_data`] before `first` was sent.
+    /// same: send those as well that follow at once. If `still_offers_none`, the connection
+    /// [offers no data](Connection::offers_no_data).
     pub(super) fn poll_following(
         &mut self,
         now: Instant,
         level: &DataLevel,
-        first: &Segment,
-        offered_data: bool,
+        mut still_offers_none: bool,
         following: &mut VecDeque<PooledSegment>,
     ) {
         let mss = self.subflows.largest_mss();
-        let mut still_offers_none = !offered_data && is_bare(first);
         while self.config.header_prediction
             && self.subflows.largest_mss() == mss
             && following.len() < MOST_AT_ONCE
             && level.holds_for_all(self.send.is_wide())
             && !self.has_path_work(now)
         {
+            debug_assert!(!still_offers_none || self.offers_no_data(now));
             let offers_data = !still_offers_none && !self.offers_no_data(now);
             if !offers_data && self.subflows.are_quiet() {
                 return self.settle_without_data(now);
             }
             let Some(segment) = self.poll_or_settle(now, level, offers_data) else { return };
-            still_offers_none = !offers_data && is_bare(&segment);
+            still_offers_none = !offers_data && is_pure_ack(&segment);
             self.count(&segment);
             following.push_back(segment);
         }
     }
 
     /// The effects of looking for data, if there is none to send.
-    #[inline(always)] // Each segment passes it.
+    #[inline(always)] // For each segment. LLVM would not do it.
     pub(super) fn pass_over_data(&mut self, now: Instant) {
         if !self.scheduling.may_admit_more() {
             return;
@@ -209,11 +208,9 @@ impl Connection {
     }
 }
 
-/// Returns `true` if the segment is an acknowledgement that changes neither the data to be sent nor the
-/// room for it.
+/// Returns `true` if the segment is an acknowledgement, with any options. Sending it changes neither the
+/// data to be sent nor the room for it.
 #[inline]
-fn is_bare(segment: &Segment) -> bool {
-    segment.header.flags == Flags::ACK
-        && segment.payload.is_empty()
-        && !segment.options.dss.is_some_and(|dss| dss.data_fin)
+pub(super) fn is_pure_ack(segment: &Segment) -> bool {
+    segment.header.flags == Flags::ACK && segment.payload.is_empty()
 }

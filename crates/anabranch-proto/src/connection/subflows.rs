@@ -134,11 +134,11 @@ pub(super) struct Subflows {
     /// Counters of subflows that have ended.
     ended: Option<Box<Counters>>,
     /// The subflows that may have something to send or have ended. The others had nothing to send, or
-    /// no room for it, when they were last asked, and nobody has changed them since.
+    /// no room for it, when they were last asked, and have not changed since.
     touched: SubflowSet,
-    /// The subflows that were touched since the last [`Subflows::take_earliest_set`], besides those that
-    /// still are.
-    settled: SubflowSet,
+    /// The subflows that left `touched` since the last [`Subflows::take_earliest_set`]. Their deadlines may
+    /// have changed.
+    deadlines_may_differ: SubflowSet,
     /// The subflows whose views [have room](SubflowView::can_send).
     with_room: SubflowSet,
     /// The largest MSS of a usable subflow, or 1.
@@ -214,7 +214,7 @@ impl Subflows {
             detector: loss_threshold.map(|threshold| Box::new(Detector::new(threshold))),
             ended: None,
             touched: SubflowSet::EMPTY,
-            settled: SubflowSet::EMPTY,
+            deadlines_may_differ: SubflowSet::EMPTY,
             with_room: SubflowSet::EMPTY,
             largest_mss: 1,
             paced: false,
@@ -236,7 +236,7 @@ impl Subflows {
     #[inline]
     pub(super) fn on_drained(&mut self) {
         if self.paced {
-            // A paced subflow is told of each time that it is asked (`end_bursts`).
+            // See `end_bursts`.
             self.touch_all();
         }
         for (slot, ctx) in self.slots().zip(&mut self.contexts) {
@@ -258,13 +258,21 @@ impl Subflows {
         self.touched
     }
 
+    /// Returns `true` if no other subflow than the touched ones has ended or has anything to send.
+    pub(super) fn untouched_are_idle(&self) -> bool {
+        self.slots().filter(|slot| !self.touched.contains(*slot)).all(|slot| {
+            let ctx = &self.contexts[slot];
+            (ctx.subflow.is_quiet() || ctx.subflow.only_awaits_room()) && !ctx.has_just_ended()
+        })
+    }
+
     /// All subflows were asked, and have nothing to send for now.
     #[inline]
     pub(super) fn settle(&mut self) {
-        self.settled.extend(self.touched);
+        self.deadlines_may_differ.extend(self.touched);
         for slot in self.touched.slots() {
             let ctx = &self.contexts[slot];
-            // A paced subflow is told of each time that it is asked (`end_bursts`).
+            // See `end_bursts` for paced connections.
             let waits = ctx.subflow.is_quiet() || (!self.paced && ctx.subflow.only_awaits_room());
             if waits && !ctx.has_just_ended() {
                 self.touched.remove(slot);
@@ -291,7 +299,7 @@ impl Subflows {
     /// All subflows were asked, and [are quiet](Subflows::are_quiet).
     #[inline]
     pub(super) fn settle_all(&mut self) {
-        self.settled.extend(std::mem::take(&mut self.touched));
+        self.deadlines_may_differ.extend(std::mem::take(&mut self.touched));
     }
 
     /// Returns `true` if no usable subflow has room for a full segment, and one of them has data in
@@ -319,7 +327,8 @@ impl Subflows {
     }
 
     /// The subflows were asked, and add nothing to the bursts that they began. `application_limited`:
-    /// those with room lack data.
+    /// those with room lack data. The rate samples of a paced connection therefore depend on which
+    /// subflows were touched.
     #[cold]
     pub(super) fn end_bursts(&mut self, now: Instant, application_limited: bool) {
         for slot in self.touched.slots() {
@@ -464,7 +473,7 @@ impl Subflows {
     /// The earliest deadline that a subflow has set since the last call.
     #[inline]
     pub(super) fn take_earliest_set(&mut self) -> Instant {
-        let mut changed = std::mem::take(&mut self.settled);
+        let mut changed = std::mem::take(&mut self.deadlines_may_differ);
         changed.extend(self.touched);
         changed.slots().fold(Instant::FAR_FUTURE, |earliest, slot| {
             earliest.min(self.contexts[slot].subflow.take_earliest_set(self.paced))
@@ -620,7 +629,7 @@ impl Subflows {
     }
 
     /// Update the view of the subflow in `slot` after it has sent new data.
-    #[inline(always)] // Each segment passes it.
+    #[inline(always)] // For each segment. LLVM would not do it.
     pub(super) fn refresh_after_sending(&mut self, now: Instant, slot: Slot) {
         let view = &mut self.views[slot];
         self.contexts[slot].subflow.after_sending(now, view);

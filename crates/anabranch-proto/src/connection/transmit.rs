@@ -6,6 +6,7 @@ use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Flags, Instant, PooledSegment, Segment};
 
 use super::Connection;
+use super::prediction::is_pure_ack;
 use super::receiver::EarlyAcknowledgement;
 use super::reinjection::RetransmitCause;
 use super::schedule::Choice;
@@ -44,7 +45,8 @@ impl Connection {
         let level = self.data_level_with(window);
         let first = self.poll_or_settle(now, &level, offers_data)?;
         if self.subflows.largest_mss() == mss {
-            self.poll_following(now, &level, &first, offers_data, following);
+            let still_offers_none = !offers_data && is_pure_ack(&first);
+            self.poll_following(now, &level, still_offers_none, following);
         }
         Some(first)
     }
@@ -100,6 +102,7 @@ impl Connection {
         level: &DataLevel,
         offers_data: bool,
     ) -> Option<PooledSegment> {
+        debug_assert!(self.subflows.untouched_are_idle());
         for slot in self.subflows.touched().slots() {
             if let Some(segment) = self.subflows[slot].subflow.poll_transmit(now, level) {
                 self.subflows.refresh(slot);

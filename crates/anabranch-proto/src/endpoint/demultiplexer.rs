@@ -34,8 +34,7 @@ pub(super) struct SubflowIndex {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct AddressPair {
     ports: (u16, u16),
-    /// Whether the addresses are IPv4 addresses. Both belong to the same family.
-    is_ipv4: bool,
+    are_ipv4: (bool, bool),
     /// The high and the low half of each.
     addresses: [(u64, u64); 2],
 }
@@ -49,7 +48,7 @@ impl AddressPair {
         };
         AddressPair {
             ports: (local.port, remote.port),
-            is_ipv4: local.address.is_ipv4(),
+            are_ipv4: (local.address.is_ipv4(), remote.address.is_ipv4()),
             addresses: [halves(local), halves(remote)],
         }
     }

@@ -374,7 +374,7 @@ impl Endpoint {
             self.forget_if_gone(index);
         }
         let (id, event) = self.events.pop_front()?;
-        self.slots[id.index as usize].waiting_events -= 1;
+        self.slots[id.index as usize].on_event_polled();
         self.told = self.connection(id).map(|_| id.index);
         Some((id, event))
     }
@@ -555,12 +555,14 @@ impl Endpoint {
             self.half_open -= 1;
         }
         let Some(connection) = &mut slot.connection else { return };
+        let before = self.events.len();
         while let Some(event) = connection.poll_event() {
             let id = ConnectionId { index, generation: slot.generation };
             self.events.push_back((id, event));
-            slot.waiting_events += 1;
         }
-        if connection.has_registrations() {
+        let registers = connection.has_registrations();
+        slot.on_events(self.events.len() - before);
+        if registers {
             self.register(index);
         }
     }
@@ -596,14 +598,13 @@ impl Endpoint {
     fn forget_ended(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let Some(connection) = slot.connection.as_ref().filter(|c| c.is_gone()) else { return };
-        if self.told == Some(index) || slot.waiting_events > 0 {
+        let any_waits = || self.events.iter().any(|(of, _)| of.index == index);
+        if self.told == Some(index) || slot.has_waiting_event().unwrap_or_else(any_waits) {
             return;
         }
         connection.add_to(&mut self.counters);
         self.tokens.remove(&connection.token());
-        slot.connection = None;
-        slot.wake_up = Instant::FAR_FUTURE;
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.forget();
         self.free.push(index);
     }
 

@@ -12,11 +12,14 @@ pub(super) struct ConnectionSlot {
     pub(super) dirty: bool,
     /// Included in the endpoint's number of half-open connections.
     pub(super) half_open: bool,
-    /// Number of its events that wait for the application.
-    pub(super) waiting_events: u32,
+    /// Number of its events that the application has not polled, or [`MANY`].
+    waiting_events: u16,
     /// Time of its next wake-up.
     pub(super) wake_up: Instant,
 }
+
+/// So many events were waiting that they are no longer counted.
+const MANY: u16 = u16::MAX;
 
 impl Default for ConnectionSlot {
     fn default() -> Self {
@@ -32,6 +35,34 @@ impl Default for ConnectionSlot {
 }
 
 impl ConnectionSlot {
+    /// More events of the connection wait for the application.
+    #[inline]
+    pub(super) fn on_events(&mut self, count: usize) {
+        let count = u16::try_from(count).unwrap_or(MANY);
+        self.waiting_events = self.waiting_events.saturating_add(count);
+    }
+
+    /// The application has polled an event of the connection.
+    #[inline]
+    pub(super) fn on_event_polled(&mut self) {
+        if self.waiting_events != MANY {
+            self.waiting_events -= 1;
+        }
+    }
+
+    /// Returns `true` if an event of the connection waits, and `None` if that is not known.
+    pub(super) fn has_waiting_event(&self) -> Option<bool> {
+        (self.waiting_events != MANY).then_some(self.waiting_events > 0)
+    }
+
+    /// Forget the connection, whose events were polled.
+    pub(super) fn forget(&mut self) {
+        self.connection = None;
+        self.waiting_events = 0;
+        self.wake_up = Instant::FAR_FUTURE;
+        self.generation = self.generation.wrapping_add(1);
+    }
+
     /// Returns `true` if the connection may have to tell the application or the endpoint anything.
     #[inline]
     pub(super) fn has_output(&self) -> bool {

@@ -32,16 +32,18 @@ impl BuildScheduler for MinRttConfig {
 
 impl Scheduler for MinRtt {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-        // `context.eligible()` by way of the subflows with room: the default scheduler is asked for every
-        // segment, and most subflows are full.
-        let is_open = |view: &SubflowView, backup| {
-            view.backup == backup && !context.has_carried(view.id.slot)
+        // The same choice as among `context.eligible()`, with a look at the subflows with room only: the
+        // default scheduler is asked for every segment, and most subflows are full.
+        let may_carry = |view: &SubflowView, backup| {
+            view.usability == Usability::Usable
+                && view.backup == backup
+                && !context.has_carried(view.id.slot)
         };
         for backup in [false, true] {
             let mut best: Option<&SubflowView> = None;
             for slot in context.with_room.slots() {
                 let view = &context.subflows[slot];
-                if is_open(view, backup)
+                if may_carry(view, backup)
                     && best.is_none_or(|best| view.srtt_or_max() < best.srtt_or_max())
                 {
                     best = Some(view);
@@ -50,8 +52,7 @@ impl Scheduler for MinRtt {
             if let Some(view) = best {
                 return Decision::Send(view.id);
             }
-            let usable = |view: &&SubflowView| view.usability == Usability::Usable;
-            if context.subflows.iter().filter(usable).any(|view| is_open(view, backup)) {
+            if context.subflows.iter().any(|view| may_carry(view, backup)) {
                 return Decision::Wait { until: None };
             }
         }

@@ -91,7 +91,7 @@ pub struct ScheduleContext<'a> {
     pub pending: Pending,
     /// The connection's subflows, including closed slots.
     pub subflows: &'a [SubflowView],
-    /// The subflows that [can send](SubflowView::can_send) now.
+    /// Those of `subflows` that [can send](SubflowView::can_send) now.
     pub with_room: SubflowSet,
     /// Bytes that the shared receive window still admits.
     pub available_window: u64,

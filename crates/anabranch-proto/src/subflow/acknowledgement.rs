@@ -272,7 +272,7 @@ impl Subflow {
         }
     }
 
-    /// The same, if a segment may have been found lost.
+    /// Begin fast recovery if a record of the scoreboard is lost.
     #[cold]
     fn enter_recovery_if_lost(&mut self, now: Instant, views: &[SubflowView]) {
         if self.board.next_lost().is_none() {

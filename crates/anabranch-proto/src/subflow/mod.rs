@@ -327,7 +327,7 @@ impl Subflow {
     }
 
     /// Update `view` after the subflow has sent new data; everything else is unchanged.
-    #[inline(always)] // Each segment passes it.
+    #[inline(always)] // For each segment. LLVM would not do it.
     pub(crate) fn after_sending(&mut self, now: Instant, view: &mut SubflowView) {
         view.cwnd = self.congestion.cwnd();
         view.ssthresh = self.congestion.ssthresh();

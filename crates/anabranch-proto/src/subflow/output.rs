@@ -81,8 +81,8 @@ impl Subflow {
         !self.is_urgent() && !self.has_more_to_say()
     }
 
-    /// Returns `true` if there is nothing to send but lost data, for which there is no room. Then there is
-    /// nothing to send until the subflow changes.
+    /// Returns `true` if there is nothing to send but lost data, and no room for it. Only a change of this
+    /// subflow makes room.
     pub(crate) fn only_awaits_room(&self) -> bool {
         let has_other_duties = self.handshake.syn_is_due()
             || self.liveness.probe_is_due()
@@ -129,7 +129,7 @@ impl Subflow {
     }
 
     /// After the scheduler was asked: a FIN, or an acknowledgement that no data segment carried.
-    #[inline(always)] // Each segment passes it.
+    #[inline(always)] // For each segment. LLVM would not do it.
     pub(crate) fn poll_acknowledge(
         &mut self,
         now: Instant,
@@ -161,7 +161,7 @@ impl Subflow {
     }
 
     /// Send `payload`, which this subflow has never sent before.
-    #[inline(always)] // Each segment passes it.
+    #[inline(always)] // For each segment. LLVM would not do it.
     pub(crate) fn send_data(
         &mut self,
         now: Instant,
@@ -544,7 +544,6 @@ impl Subflow {
         }
     }
 
-    #[cold]
     fn add_fitting_sacks(&self, options: &mut TcpOptions, payload: usize) {
         let in_packet = self.bytes_in_packet();
         let room = in_packet.saturating_sub(payload).min(MAX_OPTION_BYTES);
@@ -556,7 +555,7 @@ impl Subflow {
         }
     }
 
-    #[inline(always)] // Each segment passes it.
+    #[inline(always)] // For each segment. LLVM would not do it.
     fn blank(&self, start: u64, flags: Flags) -> PooledSegment {
         let ack =
             if flags.contains(Flags::ACK) { self.receiver.ack_number() } else { SeqNumber(0) };

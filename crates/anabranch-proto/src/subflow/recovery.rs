@@ -221,6 +221,7 @@ impl Recovery {
             if order >= newest {
                 return Verdict::InFlight;
             }
+            // Few records are older than the newest delivery.
             let deadline = sent_at + self.reach(sacked, rtt, mss);
             if deadline <= now { Verdict::Lost } else { Verdict::At(deadline) }
         })

@@ -187,7 +187,7 @@ impl Scoreboard {
     }
 
     /// A segment is sent for the first time.
-    #[inline(always)] // Each segment passes it.
+    #[inline(always)] // For each segment. LLVM would not do it.
     pub(crate) fn push(
         &mut self,
         start: u64,
@@ -466,7 +466,7 @@ impl Scoreboard {
         !self.lost.is_empty()
     }
 
-    /// The record that [`Scoreboard::next_lost`] found last, if it still is the next one.
+    /// Number of the next record to retransmit; `None` also if the first entry of the list is stale.
     pub(crate) fn first_lost(&self) -> Option<u64> {
         let number = *self.lost.front()?;
         self.get(number).filter(|record| record.lost).map(|_| number)

@@ -11,10 +11,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// Bytes that [`PAGE`] fetches.
 pub(crate) const PAGE_BYTES: usize = 6_000_000;
-/// A page that fetches bytes, and shows their number and their checksum once it is loaded.
+/// A page that fetches `BYTES` bytes, and shows their number and their checksum once it is loaded.
 const PAGE: &str = r#"<!DOCTYPE html><body><script>
 const request = new XMLHttpRequest();
-request.open("GET", "/6000000", false);
+request.open("GET", "/BYTES", false);
 request.overrideMimeType("text/plain; charset=x-user-defined");
 request.send();
 const text = request.responseText;
@@ -51,9 +51,10 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
     reader.read_line(&mut line)?;
     let http = line.strip_prefix("GET /").and_then(|line| line.split(' ').next());
     if http == Some("page") {
-        let length = PAGE.len();
+        let page = PAGE.replace("BYTES", &PAGE_BYTES.to_string());
+        let length = page.len();
         let about = format!("Content-Type: text/html\r\nContent-Length: {length}");
-        return write!(stream, "HTTP/1.1 200 OK\r\n{about}\r\nConnection: close\r\n\r\n{PAGE}");
+        return write!(stream, "HTTP/1.1 200 OK\r\n{about}\r\nConnection: close\r\n\r\n{page}");
     }
     let count: usize = http.unwrap_or(line.trim()).parse().map_err(|_| ErrorKind::InvalidData)?;
     if http.is_some() {
