@@ -420,6 +420,9 @@ class ScheduleContext:
     def subflows(self) -> tuple[SubflowView, ...]:
         """The connection's subflows, including closed slots."""
     @property
+    def with_room(self) -> frozenset[int]:
+        """Slots of the subflows that can send a full segment now."""
+    @property
     def available_window(self) -> int:
         """Bytes that the shared receive window still allows."""
     @property

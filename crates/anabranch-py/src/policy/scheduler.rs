@@ -194,6 +194,11 @@ impl PyScheduleContext {
     }
 
     #[getter]
+    fn with_room<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        PyFrozenSet::new(py, self.with_room.slots().map(u8::from))
+    }
+
+    #[getter]
     fn assigned(&self) -> Vec<u64> {
         let context = self.as_engine();
         self.views.iter().map(|view| context.assigned(view.id.slot)).collect()
