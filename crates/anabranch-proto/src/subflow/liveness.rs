@@ -9,8 +9,8 @@ use crate::platform::SilenceRule;
 pub(super) struct Liveness {
     /// Retransmission timeouts since the last progress.
     timeouts_in_a_row: u16,
-    /// Time of the first of them.
-    first_timeout: Instant,
+    /// Time of the first of them, or of the last timeout that the peer had answered.
+    unanswered_since: Instant,
     /// Keep-alive probes since the peer last answered.
     keep_alive_probes: u16,
     /// A zero-length segment that elicits an acknowledgement must be sent.
@@ -49,9 +49,15 @@ impl Liveness {
     /// The retransmission timer has expired without progress.
     pub(super) fn on_timeout(&mut self, now: Instant) {
         if self.timeouts_in_a_row == 0 {
-            self.first_timeout = now;
+            self.unanswered_since = now;
         }
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
+    }
+
+    /// The retransmission timer has expired, but the peer answers. RFC 9293 §3.8.6.1: as long as it does,
+    /// its window may stay closed.
+    pub(super) fn on_answered_timeout(&mut self, now: Instant) {
+        self.unanswered_since = now;
     }
 
     #[inline]
@@ -59,9 +65,9 @@ impl Liveness {
         self.timeouts_in_a_row.into()
     }
 
-    /// Time of the first of the timeouts in a row.
-    pub(super) fn first_timeout(&self) -> Instant {
-        self.first_timeout
+    /// Time of the first timeout in a row, or of the last that the peer had answered.
+    pub(super) fn unanswered_since(&self) -> Instant {
+        self.unanswered_since
     }
 
     /// Returns `true` if an acceptable segment has arrived since this was last asked.

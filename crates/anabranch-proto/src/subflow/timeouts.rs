@@ -96,8 +96,9 @@ impl Subflow {
                 let answered = self.liveness.take_answered();
                 // The peer may answer other segments, so an answer alone says nothing about this one.
                 let is_held = answered && self.is_refused();
-                if !is_held {
-                    self.liveness.on_timeout(now);
+                match is_held {
+                    true => self.liveness.on_answered_timeout(now),
+                    false => self.liveness.on_timeout(now),
                 }
                 if self.is_given_up(now) {
                     self.give_up();
@@ -118,7 +119,7 @@ impl Subflow {
         let timeouts = self.liveness.timeouts_in_a_row();
         match self.config.platform.give_up.unanswered(self.config.platform.timeouts) {
             None => timeouts > self.config.tcp.retries,
-            Some(wait) => timeouts > 1 && self.liveness.first_timeout() + wait <= now,
+            Some(wait) => timeouts > 1 && self.liveness.unanswered_since() + wait <= now,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Unusual data sequence numbers, windows and acknowledgements. RFC 8684 §3.3.
 
 use anabranch_proto::config::Protocol;
+use anabranch_proto::platform::Platform;
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, WideOrNarrow};
 use anabranch_wire::{DataSeq, Flags, Instant, Payload, Segment, SeqNumber};
 use bytes::Bytes;
@@ -256,6 +257,38 @@ fn a_window_that_shrinks_or_closes_for_a_time_does_not_stall_the_connection() {
         pair.close_both();
         pair.run_ms(5_000);
         assert_closed_and_forgotten(&mut pair, &case);
+    }
+}
+
+#[test]
+fn a_peer_that_answers_with_a_closed_window_is_not_given_up() {
+    // RFC 9293 §3.8.6.1. Linux: `tcp_rtx_probe0_timed_out`.
+    for platform in [Platform::rfc(), Platform::linux(), Platform::linux_socket()] {
+        let (silent, mute) = switch();
+        let (closed, close) = switch();
+        let mut config = buffers(60_000);
+        (config.protocol, config.platform) = (Protocol::Tcp, platform);
+        let mut pair = both(config, 1).with_filter(move |_, segment| {
+            if closed.get() && !to_server(segment) {
+                segment.header.window = 0;
+            } else if closed.get() && !segment.payload.is_empty() {
+                // Refused, and answered.
+                segment.payload = Payload::EMPTY;
+                segment.header.seq = SeqNumber(segment.header.seq.0.wrapping_sub(1));
+            }
+            if silent.get() { Fate::Drop } else { Fate::Deliver }
+        });
+        pair.upload(50_000, 1_000);
+        mute.set(true);
+        // Several timeouts without an answer come first.
+        pair.upload(10_000, 5_000);
+        close.set(true);
+        mute.set(false);
+        pair.run_ms(1_300_000);
+        close.set(false);
+        pair.run_ms(300_000);
+        assert_eq!(pair.written[0], 60_000);
+        assert_eq!(pair.received[1], pair.written[0], "{:?}", platform.buffers);
     }
 }
 
