@@ -156,7 +156,7 @@ impl Connection {
     }
 
     /// An acknowledgement that is due may be sent before the application has read.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn plan_acknowledgement(&mut self, slot: Slot) {
         if self.subflows[slot].subflow.receiver().ack_is_due() {
             self.offer_buffer(slot);
@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// The segment is processed, and the view of the subflow in `slot` is current.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn end_segment(&mut self, now: Instant, slot: Slot) {
         self.subflows.detect_bottlenecks(now, slot);
         self.tune_buffers(now, slot);
@@ -349,7 +349,7 @@ impl Connection {
     }
 
     /// The mapping that a data sequence signal declares, if it is valid and finite. RFC 8684 §3.3.1.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn mapping_of(&mut self, slot: Slot, dss: &Dss) -> Option<Received> {
         let mapping = dss.mapping?;
         if matches!(mapping.data_seq, WideOrNarrow::Wide(_)) && self.recv.widen_acks() {

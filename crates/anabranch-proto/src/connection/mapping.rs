@@ -130,7 +130,7 @@ impl MappingTable {
         at >= new.end()
     }
 
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     fn note(&mut self, new: &Received) {
         let shift = self.mappings.back().map(Received::shift).or(self.shift);
         self.straight &= shift.is_none_or(|shift| shift == new.shift());
@@ -140,7 +140,7 @@ impl MappingTable {
 
     /// As [`MappingTable::add`] and [`MappingTable::pass`], if the next payload has `len` bytes and the
     /// mapping covers just these. Otherwise returns `false`, and nothing has changed.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(crate) fn pass_with(&mut self, new: &Received, len: u64) -> bool {
         let is_usual = new.subflow == self.head
             && new.len == len
@@ -157,7 +157,7 @@ impl MappingTable {
     }
 
     /// All other mappings are used up. The last one stays, so that a later one cannot contradict it.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     fn keep_only(&mut self, last: Received) {
         if self.mappings.len() == 1 {
             self.mappings[0] = last;

@@ -191,7 +191,7 @@ impl Connection {
     }
 
     /// The effects of looking for data, if there is none to send.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn pass_over_data(&mut self, now: Instant) {
         if !self.scheduling.may_admit_more() {
             return;

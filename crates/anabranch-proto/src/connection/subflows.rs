@@ -629,7 +629,7 @@ impl Subflows {
     }
 
     /// Update the view of the subflow in `slot` after it has sent new data.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn refresh_after_sending(&mut self, now: Instant, slot: Slot) {
         let view = &mut self.views[slot];
         self.contexts[slot].subflow.after_sending(now, view);

@@ -152,4 +152,16 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn an_ipv6_address_with_the_bits_of_an_ipv4_address_is_another() {
+        let mut table = Demultiplexer::default();
+        let alike = IpAddr::from([0, 0, 0, 0, 0, 0, 0x0a00, 2]);
+        table.insert(at(1, 80), at(2, 5000), SubflowIndex { connection: 1, slot: Slot(0) });
+        let of_another_family = SocketAddress::new(alike, 5000);
+        for _ in 0..2 {
+            assert!(table.find(&at(1, 80), &of_another_family).is_none());
+            assert!(table.find(&at(1, 80), &at(2, 5000)).is_some());
+        }
+    }
 }

@@ -75,3 +75,23 @@ impl ConnectionSlot {
         self.connection.as_ref().is_some_and(|c| c.has_ended())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_events_are_counted_unless_there_are_too_many() {
+        let mut slot = ConnectionSlot::default();
+        slot.on_events(2);
+        slot.on_event_polled();
+        assert_eq!(slot.has_waiting_event(), Some(true));
+        slot.on_event_polled();
+        assert_eq!(slot.has_waiting_event(), Some(false));
+        slot.on_events(usize::from(MANY) + 1);
+        slot.on_event_polled();
+        assert_eq!(slot.has_waiting_event(), None);
+        slot.forget();
+        assert_eq!(slot.has_waiting_event(), Some(false));
+    }
+}

@@ -327,7 +327,7 @@ impl Subflow {
     }
 
     /// Update `view` after the subflow has sent new data; everything else is unchanged.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(crate) fn after_sending(&mut self, now: Instant, view: &mut SubflowView) {
         view.cwnd = self.congestion.cwnd();
         view.ssthresh = self.congestion.ssthresh();

@@ -129,7 +129,7 @@ impl Subflow {
     }
 
     /// After the scheduler was asked: a FIN, or an acknowledgement that no data segment carried.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(crate) fn poll_acknowledge(
         &mut self,
         now: Instant,
@@ -161,7 +161,7 @@ impl Subflow {
     }
 
     /// Send `payload`, which this subflow has never sent before.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(crate) fn send_data(
         &mut self,
         now: Instant,
@@ -555,7 +555,7 @@ impl Subflow {
         }
     }
 
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     fn blank(&self, start: u64, flags: Flags) -> PooledSegment {
         let ack =
             if flags.contains(Flags::ACK) { self.receiver.ack_number() } else { SeqNumber(0) };

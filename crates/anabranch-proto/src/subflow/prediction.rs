@@ -54,7 +54,7 @@ impl Subflow {
 
     /// Take the payload. Returns it if it is the next, and nothing waits for the data level or for missing
     /// data.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     fn receive_usual(
         &mut self,
         now: Instant,

@@ -168,7 +168,7 @@ impl Receiver {
 
     /// As [`Receiver::receive`], for the next `bytes` bytes of a subflow that
     /// [holds nothing](Receiver::holds_nothing) and has not heard of a FIN. The caller keeps them.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn receive_next(&mut self, now: Instant, bytes: usize, flags: Flags) {
         self.acks.last_data = now;
         self.nxt += bytes as u64;
@@ -399,7 +399,7 @@ impl AckState {
     /// Handle the arrival of a segment of so many bytes, where data takes up room. Returns `true` if
     /// the window opens. An odd number of quick acknowledgements is left then. Linux:
     /// `tcp_grow_window`.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     fn open_window(&mut self, bytes: u32, full_segment: u32, held: Held) -> bool {
         let taken_up = match self.rule.small_take_less {
             true => RcvSsthresh::taken_up(bytes, full_segment),
@@ -415,7 +415,7 @@ impl AckState {
         opens
     }
 
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     fn on_data(&mut self, bytes: u32, full_segment: u32, window_opens: bool, fin: bool) {
         self.bytes_unacknowledged += bytes;
         if bytes == 0 {

@@ -187,7 +187,7 @@ impl Scoreboard {
     }
 
     /// A segment is sent for the first time.
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(crate) fn push(
         &mut self,
         start: u64,

@@ -39,7 +39,7 @@ impl SendWindow {
     /// Take an advertisement. TCP's window is that of the newest segment, and may shrink (RFC 9293
     /// §3.10.7.4, §3.8.6). A shared one only grows, since segments of different subflows overtake
     /// each other (RFC 8684 §3.3.5).
-    #[inline(always)] // For each segment. LLVM would not do it.
+    #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn update(&mut self, new: Advertised) {
         let edge = new.ack + new.window;
         let window = u32::try_from(new.window).unwrap_or(u32::MAX);
