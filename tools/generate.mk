@@ -9,7 +9,7 @@ policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies and th
 .PHONY: docs
 docs: $(VENV)/.installed-docs ## build the documentation site into target/docs
 	DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
-	cargo doc --quiet --workspace --no-deps
+	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps
 	rm -rf target/docs/rust && cp -r target/doc target/docs/rust
 	@if [ -x $(TEST_BIN)/pytest ]; then \
 		ANABRANCH_DOCS=target/docs $(TEST_BIN)/pytest --quiet tests/python/test_documentation_in_a_browser.py; fi

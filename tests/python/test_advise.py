@@ -354,6 +354,7 @@ def test_what_to_advise_must_be_clear(arguments: list[str], message: str, capsys
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_advice_on_failover_compares_the_settings_of_linux(capsys: Captured) -> None:
     paths = ["--path", "8Mbit/s,20ms,54packets", "--path", "4Mbit/s,60ms,54packets"]
     assert run_command(["advise", *paths, "--for", "failover", "--seeds", "1", "--json"]) == 0

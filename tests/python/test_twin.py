@@ -445,6 +445,7 @@ def test_a_connection_without_any_mapping_says_that_it_is_tcp(
         assert "plain TCP from its first data, fallen back (data without DSS)" in told
 
 
+@pytest.mark.slow
 def test_a_scenario_that_is_no_twin_is_not_written(tmp_path: Path, capsys: Captured) -> None:
     # Outages are not recognised.
     down = (Change(at="4s", state="down"), Change(at="12s", state="up"))
