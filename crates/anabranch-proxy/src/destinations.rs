@@ -1,6 +1,6 @@
 //! Destinations that a relay connects to.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::str::FromStr;
 
 /// A range of addresses, written as a prefix: `10.0.0.0/8`.
@@ -34,9 +34,13 @@ impl FromStr for Prefix {
         let (address, bits) = text.split_once('/').unwrap_or((text, ""));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let width = if address.is_ipv4() { 32 } else { 128 };
-        let bits = if bits.is_empty() { width } else { bits.parse().map_err(|_| wrong())? };
+        let bits: u32 = if bits.is_empty() { width } else { bits.parse().map_err(|_| wrong())? };
         if bits > width {
             return Err(wrong());
+        }
+        if address != address.to_canonical() {
+            let (address, bits) = (address.to_canonical(), bits.saturating_sub(96));
+            return Err(format!("{text:?} is a range of IPv4; write {address}/{bits}"));
         }
         Ok(Prefix { address, bits })
     }
@@ -45,10 +49,10 @@ impl FromStr for Prefix {
 /// The destinations that a relay serves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Destinations {
+    /// Addresses that are refused in any case.
+    pub(crate) denied: Vec<Prefix>,
     /// Special addresses that are nevertheless allowed.
     pub(crate) allowed: Vec<Prefix>,
-    /// Addresses of the relay's own host.
-    pub(crate) own: Vec<IpAddr>,
 }
 
 impl Destinations {
@@ -56,11 +60,26 @@ impl Destinations {
     /// relay's own host is refused, because its firewall may trust itself.
     pub(crate) fn admits(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        if self.allowed.iter().any(|range| range.contains(address)) {
-            return true;
-        }
-        is_global(address) && !self.own.contains(&address)
+        let is_in = |ranges: &[Prefix]| ranges.iter().any(|range| range.contains(address));
+        !is_in(&self.denied)
+            && (is_in(&self.allowed) || is_global(address) && !is_of_this_host(address))
     }
+}
+
+/// Returns `true` if the kernel would deliver packets for an address to this host, now. Then it also
+/// chooses the address as their source.
+fn is_of_this_host(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // Connecting a socket of UDP sends nothing.
+    let source = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((address, 9))?;
+        socket.local_addr()
+    };
+    source().is_ok_and(|source| source.ip() == address)
 }
 
 /// Returns `true` if an address is outside the special ranges of RFC 6890, so that the Internet reaches it.
@@ -83,6 +102,8 @@ fn is_global_ipv4(address: Ipv4Addr) -> bool {
         // Shared by carriers (RFC 6598), protocol assignments, benchmarks (RFC 2544).
         || (a == 100 && b & 0xc0 == 64)
         || (a, b, c) == (192, 0, 0)
+        // Relays of 6to4, which are no more (RFC 7526).
+        || (a, b, c) == (192, 88, 99)
         || (a == 198 && b & 0xfe == 18);
     !special
 }
@@ -94,7 +115,7 @@ fn is_global_ipv6(address: Ipv6Addr) -> bool {
     let special = (first, second) == (0x2001, 0xdb8)
         // Protocol assignments, with Teredo; documentation.
         || (first == 0x2001 && second < 0x200)
-        || first == 0x3fff;
+        || (first == 0x3fff && second < 0x1000);
     if first == 0x2002 {
         // 6to4: the IPv4 address is inside. RFC 3056.
         return is_global_ipv4(Ipv4Addr::from((u32::from(second) << 16) | u32::from(third)));
@@ -113,7 +134,9 @@ mod tests {
     #[test]
     fn only_global_addresses_are_admitted() {
         let all = Destinations::default();
-        for global in ["1.1.1.1", "192.0.1.1", "100.128.0.1", "198.20.0.1", "2606:4700::1"] {
+        for global in
+            ["1.1.1.1", "192.0.1.1", "100.128.0.1", "198.20.0.1", "2606:4700::1", "3fff:1000::1"]
+        {
             assert!(admits(&all, global), "{global}");
         }
         for special in [
@@ -141,6 +164,8 @@ mod tests {
             "64:ff9b::a00:1",
             "2002:a00:1::",
             "2002:7f00:1::",
+            "192.88.99.1",
+            "3fff:fff::1",
         ] {
             assert!(!admits(&all, special), "{special}");
         }
@@ -149,7 +174,7 @@ mod tests {
     #[test]
     fn ranges_are_allowed_by_prefix() {
         let allowed = ["10.1.0.0/16", "fd00::/8", "192.168.7.7"].map(|text| text.parse().unwrap());
-        let some = Destinations { allowed: allowed.into(), own: Vec::new() };
+        let some = Destinations { allowed: allowed.into(), denied: Vec::new() };
         for yes in ["10.1.255.1", "fd12::1", "192.168.7.7", "::ffff:10.1.0.1"] {
             assert!(admits(&some, yes), "{yes}");
         }
@@ -159,11 +184,21 @@ mod tests {
     }
 
     #[test]
-    fn the_relays_own_host_is_refused() {
-        let own = Destinations { allowed: vec![], own: vec!["1.2.3.4".parse().unwrap()] };
-        assert!(!admits(&own, "1.2.3.4") && admits(&own, "1.2.3.5"));
-        let allowed = vec!["0.0.0.0/0".parse().unwrap()];
-        assert!(admits(&Destinations { allowed, ..own }, "1.2.3.4"));
+    fn denied_ranges_are_refused_even_if_they_are_allowed() {
+        let denied = vec!["168.63.129.16".parse().unwrap(), "10.1.0.0/24".parse().unwrap()];
+        let some = Destinations { denied, allowed: vec!["10.1.0.0/16".parse().unwrap()] };
+        for no in ["168.63.129.16", "10.1.0.7", "::ffff:10.1.0.7"] {
+            assert!(!admits(&some, no), "{no}");
+        }
+        assert!(admits(&some, "168.63.129.17") && admits(&some, "10.1.1.7"));
+    }
+
+    #[test]
+    fn the_kernel_knows_the_addresses_of_this_host() {
+        assert!(is_of_this_host("127.0.0.1".parse().unwrap()));
+        assert!(!is_of_this_host("192.0.2.1".parse().unwrap()));
+        let allowed = vec!["127.0.0.0/8".parse().unwrap()];
+        assert!(admits(&Destinations { allowed, denied: Vec::new() }, "127.0.0.1"));
     }
 
     #[test]
@@ -172,5 +207,7 @@ mod tests {
             let range = text.parse::<Prefix>();
             assert!(range.is_err() || text == "10.0.0.0/", "{text}");
         }
+        let mapped = "::ffff:10.0.0.0/104".parse::<Prefix>().expect_err("it would contain nothing");
+        assert!(mapped.ends_with("is a range of IPv4; write 10.0.0.0/8"), "{mapped}");
     }
 }

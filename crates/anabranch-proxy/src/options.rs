@@ -266,6 +266,10 @@ pub(crate) struct RelayOptions {
     /// option for each.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) allow: Vec<String>,
+    /// Range of addresses that clients may not reach; repeat the option for each. It has precedence
+    /// over --allow.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) deny: Vec<String>,
     /// Most connections at a time [default: 1024].
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_connections: Option<usize>,
@@ -276,7 +280,7 @@ pub(crate) struct RelayOptions {
 
 or!(RelayOptions:
     options listen max_connections max_connections_per_client,
-    lists allow, flags, parts common);
+    lists allow deny, flags, parts common);
 
 impl CommonOptions {
     /// The policies.
@@ -387,8 +391,10 @@ impl RelayOptions {
         if options.listen.is_none_or(|port| port == 0) {
             return Err("listen: name the port for clients, for example --listen 5124".into());
         }
-        for range in &options.allow {
-            range.parse::<Prefix>().map_err(|problem| format!("allow: {problem}"))?;
+        for (key, ranges) in [("allow", &options.allow), ("deny", &options.deny)] {
+            for range in ranges {
+                range.parse::<Prefix>().map_err(|problem| format!("{key}: {problem}"))?;
+            }
         }
         Ok(options)
     }
@@ -470,8 +476,12 @@ mod tests {
         }
         let message = client(&["--uplink", "eth0", "--relay", "r:1"]).expect_err("no secret");
         assert!(message.starts_with("relay and secret_file: "), "{message}");
-        let allow = ["--listen", "1", "--secret-file", "s", "--allow", "here"];
-        assert!(relay(&allow).expect_err("no range").starts_with("allow: \"here\""));
+        for key in ["allow", "deny"] {
+            let option = format!("--{key}");
+            let range = ["--listen", "1", "--secret-file", "s", &option, "here"];
+            let message = relay(&range).expect_err("no range");
+            assert!(message.starts_with(&format!("{key}: \"here\"")), "{message}");
+        }
         assert!(
             relay(&["--listen", "0", "--secret-file", "s"]).expect_err("0").starts_with("listen")
         );

@@ -110,8 +110,8 @@ pub(crate) enum Role {
         port: u16,
         /// Ranges of special addresses that clients may reach.
         allow: Vec<String>,
-        /// Addresses of this host.
-        own: Vec<IpAddr>,
+        /// Ranges of addresses that clients may not reach.
+        deny: Vec<String>,
         /// Most connections at a time.
         max_connections: usize,
         /// Most connections of one address at a time.

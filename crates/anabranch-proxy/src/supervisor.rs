@@ -167,7 +167,7 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
     let role = Role::Relay {
         port,
         allow: options.allow.clone(),
-        own: setup::own_addresses()?,
+        deny: options.deny.clone(),
         max_connections: options.max_connections.unwrap_or(MAX_CONNECTIONS),
         max_connections_per_client: options
             .max_connections_per_client

@@ -130,16 +130,6 @@ fn has_global_address(shown: &InterfaceJson, family: Family) -> bool {
     })
 }
 
-/// All addresses of this host.
-///
-/// # Errors
-/// If `ip` is missing.
-pub(crate) fn own_addresses() -> io::Result<Vec<IpAddr>> {
-    let interfaces: Vec<InterfaceJson> = ip(&["addr", "show"])?;
-    let addresses = interfaces.into_iter().flat_map(|interface| interface.addr_info);
-    Ok(addresses.filter_map(|address| address.local).collect())
-}
-
 /// The first number from which on `count` routing tables and priorities are unused.
 pub(super) fn free_tables(count: u32) -> io::Result<u32> {
     let mut rules: Vec<RuleJson> = ip(&["-4", "rule", "show"])?;

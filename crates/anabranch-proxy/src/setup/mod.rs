@@ -11,7 +11,7 @@ mod tun;
 
 pub(crate) use client::{ClientSetup, MOST_UPLINKS, Ways};
 pub(crate) use family::{Family, NO_IPV6};
-pub(crate) use interfaces::{default_interface, has_ipv6, own_addresses, resolve};
+pub(crate) use interfaces::{default_interface, has_ipv6, resolve};
 pub(crate) use record::Record;
 pub(crate) use relay::RelaySetup;
 pub(crate) use step::{Setup, Step};

@@ -11,11 +11,12 @@ mod probe;
 mod relay;
 mod tun;
 mod two_families;
+mod waiting;
 
 use std::io::{self, BufRead};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anabranch_host::Host;
@@ -223,6 +224,10 @@ async fn start(
             Ok(Box::pin(relay::start(&assignment.role, key, Arc::clone(shared))?))
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Random bytes of the system.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_host::{Listener, Stream};
@@ -15,13 +15,14 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
-use super::Shared;
 use super::carry::{SocketEnd, carry, prepare};
 use super::metrics::Outcome;
 use super::probe::Service as Probe;
+use super::waiting::Waiting;
+use super::{Shared, lock};
 use crate::clock;
 use crate::convert::{Connect, ErrorCode, MOST_BYTES, Relay, Request, Step, TcpOption};
-use crate::destinations::Destinations;
+use crate::destinations::{Destinations, Prefix};
 use crate::orders::Role;
 use crate::proof::{Key, Refusal, Verifier};
 
@@ -31,9 +32,6 @@ const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
 const MOST_CONNECTING_TIME: Duration = Duration::from_secs(20);
 /// Time for a client to read an error (this project).
 const MOST_ERROR_TIME: Duration = Duration::from_secs(5);
-/// Connections that wait for their request at most (this project), so that those without the secret
-/// cannot take the places of the others.
-const MOST_WAITING: usize = 256;
 /// Least time between two lines about refusals (this project).
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// ICMP codes of "destination unreachable": network, host. RFC 792.
@@ -48,7 +46,7 @@ struct Service {
     max_per_client: usize,
     /// Connections of each client address.
     clients: Mutex<BTreeMap<IpAddr, usize>>,
-    waiting: Semaphore,
+    waiting: Waiting,
     /// The probe that runs: two would measure each other.
     probe: Semaphore,
     log: RefusalLog,
@@ -66,25 +64,29 @@ pub(super) fn start(
     key: Key,
     shared: Arc<Shared>,
 ) -> io::Result<impl Future<Output = io::Result<()>> + Send + use<>> {
-    let Role::Relay { port, allow, own, max_connections, max_connections_per_client } = role else {
+    let Role::Relay { port, allow, deny, max_connections, max_connections_per_client } = role
+    else {
         return Err(io::Error::other("this is no relay"));
     };
-    let ranges = allow.iter().map(|range| range.parse().map_err(io::Error::other));
-    let allowed = ranges.collect::<io::Result<_>>()?;
+    let (allowed, denied) = (prefixes(allow)?, prefixes(deny)?);
     let listener = shared.host.listen(*port)?;
     info!(port, "ready for clients");
     let service = Service {
         verifier: Mutex::new(Verifier::new(key, clock::milliseconds())),
-        destinations: Destinations { allowed, own: own.clone() },
+        destinations: Destinations { denied, allowed },
         max_connections: *max_connections,
         max_per_client: *max_connections_per_client,
         clients: Mutex::default(),
-        waiting: Semaphore::new(MOST_WAITING),
+        waiting: Waiting::default(),
         probe: Semaphore::new(1),
         log: RefusalLog::default(),
         shared,
     };
     Ok(serve(listener, Arc::new(service)))
+}
+
+fn prefixes(ranges: &[String]) -> io::Result<Vec<Prefix>> {
+    ranges.iter().map(|range| range.parse().map_err(io::Error::other)).collect()
 }
 
 async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
@@ -108,57 +110,72 @@ async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
 
 impl Service {
     async fn handle(&self, mut stream: Stream, client: SocketAddr) -> io::Result<()> {
-        let Ok(waiting) = self.waiting.try_acquire() else {
-            self.shared.metrics.count(Outcome::Overload);
-            stream.abort();
-            return Ok(());
+        let mut waiting = self.waiting.enter(client.ip());
+        let admitted = tokio::select! {
+            biased;
+            admitted = self.receive(&mut stream, client.ip()) => admitted?,
+            () = waiting.lost() => {
+                self.shared.metrics.count(Outcome::Overload);
+                stream.abort();
+                return Ok(());
+            }
         };
-        let Ok(request) = timeout(MOST_REQUEST_TIME, receive(&mut stream)).await else {
+        drop(waiting);
+        match admitted {
+            Some((request, _place)) => self.serve(stream, client.ip(), &request).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Receive a request. Without one that is admitted, the connection has ended.
+    async fn receive(
+        &self,
+        stream: &mut Stream,
+        client: IpAddr,
+    ) -> io::Result<Option<(Request, Place<'_>)>> {
+        let Ok(received) = timeout(MOST_REQUEST_TIME, receive(stream)).await else {
             stream.abort();
             return Err(ErrorKind::TimedOut.into());
         };
-        let request = match request? {
-            Ok(request) => request,
-            Err(answer) => return self.refuse(stream, &answer, Outcome::Malformed).await,
+        let (answer, outcome) = match received? {
+            Ok(request) => match self.admit(&request, client) {
+                Ok(place) => return Ok(Some((request, place))),
+                Err((code, outcome)) => (Request::refuse(code, &[0]), outcome),
+            },
+            Err(answer) => (answer, Outcome::Malformed),
         };
-        drop(waiting);
-        let admitted = self.admit(&request, client.ip());
-        let (connect, _place) = match admitted {
-            Ok(admitted) => admitted,
-            Err((code, outcome)) => {
-                return self.refuse(stream, &Request::refuse(code, &[0]), outcome).await;
-            }
-        };
+        self.refuse(stream, &answer, outcome).await?;
+        Ok(None)
+    }
+
+    /// Do what an admitted request asks for.
+    async fn serve(&self, mut stream: Stream, client: IpAddr, request: &Request) -> io::Result<()> {
         // Without a Connect TLV, the client wants information only.
-        let Some(connect) = connect else {
+        let Some(connect) = &request.connect else {
             stream.write_all(&request.accept(&[])).await?;
             return stream.shutdown().await;
         };
         if let Some(probe) = Probe::at(connect.remote) {
-            return self.probe(probe, stream, &request).await;
+            return self.probe(probe, stream, request).await;
         }
         let opened = timeout(MOST_CONNECTING_TIME, connect_to(connect)).await;
         let opened = opened.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
         if self.shared.log_destinations {
             let error = opened.as_ref().err().map(ToString::to_string);
-            info!(client = %client.ip(), destination = %connect.remote, error, "connection");
+            info!(%client, destination = %connect.remote, error, "connection");
         }
         match opened {
-            Ok(far) => self.carry(stream, far, &request).await,
+            Ok(far) => self.carry(stream, far, request).await,
             Err(error) => {
                 let (code, value) = code_of(&error);
                 let answer = Request::refuse(code, &[value]);
-                self.refuse(stream, &answer, Outcome::Unreachable).await
+                self.refuse(&mut stream, &answer, Outcome::Unreachable).await
             }
         }
     }
 
     /// Decide about a request.
-    fn admit<'a, 'b>(
-        &'a self,
-        request: &'b Request,
-        client: IpAddr,
-    ) -> Result<(Option<&'b Connect>, Place<'a>), (ErrorCode, Outcome)> {
+    fn admit(&self, request: &Request, client: IpAddr) -> Result<Place<'_>, (ErrorCode, Outcome)> {
         let verified = lock(&self.verifier).verify(request, clock::milliseconds());
         if let Err(refusal) = verified {
             self.log.warn(client, &refusal.to_string());
@@ -174,14 +191,13 @@ impl Service {
             Probe::at(connect.remote).is_some() || self.destinations.admits(connect.remote.ip())
         };
         if connect.is_some_and(|connect| !is_admitted(connect)) {
-            self.log.warn(client, "the destination is not public, and not allowed");
+            self.log.warn(client, "the destination is denied, or not public and not allowed");
             return Err((ErrorCode::NotAuthorized, Outcome::NotAllowed));
         }
-        let place = self.place(client).ok_or_else(|| {
+        self.place(client).ok_or_else(|| {
             self.log.warn(client, "too many connections");
             (ErrorCode::ResourceExceeded, Outcome::Overload)
-        })?;
-        Ok((connect, place))
+        })
     }
 
     /// A place for one more connection of a client, if there is one.
@@ -215,22 +231,26 @@ impl Service {
     async fn probe(&self, probe: Probe, mut stream: Stream, request: &Request) -> io::Result<()> {
         let Ok(_alone) = self.probe.try_acquire() else {
             let answer = Request::refuse(ErrorCode::ResourceExceeded, &[0]);
-            return self.refuse(stream, &answer, Outcome::Overload).await;
+            return self.refuse(&mut stream, &answer, Outcome::Overload).await;
         };
         self.shared.metrics.count(Outcome::Opened);
         stream.write_all(&request.accept(&[])).await?;
         probe.serve(stream, &request.data).await
     }
 
-    /// Send an error, and close. The client resets the connection when it has read the error (RFC
-    /// 8803 §6.2.8).
-    async fn refuse(&self, mut stream: Stream, answer: &[u8], outcome: Outcome) -> io::Result<()> {
+    /// Send an error, and end the connection. The client resets it when it has read the error (RFC 8803
+    /// §6.2.8). If it does not, it has some time to read.
+    async fn refuse(&self, stream: &mut Stream, answer: &[u8], outcome: Outcome) -> io::Result<()> {
         self.shared.metrics.count(outcome);
-        stream.write_all(answer).await?;
-        stream.shutdown().await?;
-        let mut rest = [0; MOST_BYTES];
-        let ended = async { while matches!(stream.read(&mut rest).await, Ok(1..)) {} };
-        let _ = timeout(MOST_ERROR_TIME, ended).await;
+        let reset = async {
+            stream.write_all(answer).await?;
+            stream.shutdown().await?;
+            let mut rest = [0; MOST_BYTES];
+            while stream.read(&mut rest).await? > 0 {}
+            std::future::pending::<io::Result<()>>().await
+        };
+        let _ = timeout(MOST_ERROR_TIME, reset).await;
+        stream.abort();
         Ok(())
     }
 }
@@ -262,10 +282,6 @@ impl Drop for Place<'_> {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Read a request, or decide the answer that refuses it.

@@ -16,6 +16,7 @@ use crate::measurement;
 use crate::programs::Transfer;
 use crate::replay;
 use crate::rooms::{Folder, Room, Running, output};
+use crate::strangers;
 use crate::tun;
 use crate::unmodified;
 
@@ -38,7 +39,7 @@ pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 21] = [
+const CASES: [(&str, Case, usize); 22] = [
     ("curl without changes", unmodified::curl, 1),
     ("Chromium without changes", unmodified::chromium, 1),
     ("iperf3 without changes", unmodified::iperf3, 1),
@@ -54,6 +55,7 @@ const CASES: [(&str, Case, usize); 21] = [
     ("all programs without a proxy", tun::ipv4, 1),
     ("all programs without a proxy, over IPv6", tun::ipv6, 1),
     ("uplinks of both address families", ipv6::uplinks, 1),
+    ("strangers cannot fill a relay", strangers::cannot_fill_the_relay, 1),
     ("a recorded SYN with a request", replay::recorded_syn, 1),
     ("a measurement finds the links", measurement::finds_the_links, 3),
     ("a request in the SYN saves a round trip", request_in_syn, 3),
@@ -406,7 +408,11 @@ fn destinations() -> Result {
         Ok(output(command.args(["--fetch", target, "1000", "1"]))?.trim().to_owned())
     };
     let relay = world.start_relay("")?;
-    for target in ["192.168.77.1:80", "10.1.0.1:80", "169.254.169.254:80", "203.0.114.1:80"] {
+    // An address that the relay's host gets later is its own, too.
+    world.relay.run("ip addr add 198.51.90.7/32 dev lo")?;
+    for target in
+        ["192.168.77.1:80", "10.1.0.1:80", "169.254.169.254:80", "203.0.114.1:80", "198.51.90.7:80"]
+    {
         let answer = ask(target)?;
         require(answer.contains("code 2"), format!("{target}: {answer}"))?;
     }
@@ -416,9 +422,11 @@ fn destinations() -> Result {
     require(closed.contains("code 5"), format!("a closed port: {closed}"))?;
     drop(relay);
     // The old relay's network is there until the next start.
-    let _relay = world.start_relay("--allow 192.168.77.0/24")?;
+    let _relay = world.start_relay(&format!("--allow 192.168.77.0/24 --deny {DESTINATION}"))?;
     let answer = ask("192.168.77.1:80")?;
     require(answer.starts_with("1000 "), format!("an allowed range: {answer}"))?;
+    let answer = ask(&format!("{DESTINATION}:{DESTINATION_PORT}"))?;
+    require(answer.contains("code 2"), format!("a denied address: {answer}"))?;
     drop(client);
     Ok(())
 }

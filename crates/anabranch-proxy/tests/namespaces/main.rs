@@ -17,6 +17,8 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod rooms;
 #[cfg(target_os = "linux")]
+mod strangers;
+#[cfg(target_os = "linux")]
 mod tun;
 #[cfg(target_os = "linux")]
 mod unmodified;
@@ -32,6 +34,7 @@ fn main() {
         Some("--fetch") => programs::fetch(&arguments[2..]),
         Some("--record") => programs::record(&arguments[2..]),
         Some("--send") => programs::send(&arguments[2..]),
+        Some("--hold") => programs::hold(&arguments[2..]),
         _ => cases::run_all(&arguments),
     }
 }

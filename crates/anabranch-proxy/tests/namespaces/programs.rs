@@ -195,3 +195,19 @@ pub(crate) fn send(arguments: &[String]) {
     }
     println!("{answer:?}");
 }
+
+/// Open connections with sockets of the kernel, send the bytes of a file over each, print a line, and
+/// keep them. Arguments: ADDRESS, COUNT, FILE.
+pub(crate) fn hold(arguments: &[String]) {
+    let [address, count, file] = arguments else { panic!("three arguments") };
+    let bytes = std::fs::read(file).expect("a file");
+    let open = |_| {
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        stream.write_all(&bytes).expect("it is open");
+        stream
+    };
+    let streams: Vec<_> = (0..count.parse().expect("a number")).map(open).collect();
+    println!("open");
+    thread::sleep(Duration::from_secs(60));
+    drop(streams);
+}
