@@ -1,6 +1,7 @@
 """Load test of the proxy in namespaces of its own: throughput, idle latency, and many connections.
 
-    python3 bench/proxy.py [--connections 1000] [--minutes 60] [--json docs/results/proxy.json]
+    python3 bench/proxy.py [--only PART] [--connections 1000] [--minutes 60]
+                           [--json docs/results/proxy.json]
 
 Client, relay and destination have a network namespace each. Two veth pairs without a limit join
 client and relay. The script measures, in the same session:
@@ -9,6 +10,7 @@ client and relay. The script measures, in the same session:
   shadowsocks, and microsocks, which is one proxy), and of the bare copy between TUN devices
   (`anabranch-bench-tun`), also per CPU second;
 * the time to the first byte of small answers, compared with a direct connection;
+* a profile of both proxies' processes without privileges during transfers, with `perf`;
 * memory of both proxies while connections stay open and carry messages.
 
 It needs root, or user namespaces. A missing program is a skipped row, with the reason.
@@ -24,13 +26,15 @@ import os
 import re
 import resource
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -320,6 +324,10 @@ def output(command: list[str]) -> str:
 
 
 Row = list[str]
+RATES = ("", "Gbit/s", "Gbit per CPU s")
+DELAYS = ("", "median ms", "99th percentile ms")
+MEMORY = ("minute", "client MB", "relay MB", "client kB each", "relay kB each")
+PARTS = ("latency", "throughput", "profile-throughput", "connections")
 
 
 def throughput(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Row]:
@@ -397,7 +405,54 @@ def bare_copy() -> list[Row]:
     return rows
 
 
-def latency(world: World) -> list[Row]:
+PARTS_OF_A_PROFILE = {
+    "tun_chr_write_iter": "write packets to the TUN device, with routing, translation and the veth "
+    "pair behind it",
+    "tun_chr_read_iter": "read packets from the TUN device",
+    "sock_recvmsg": "read from the sockets of programs and destinations",
+    "sock_sendmsg": "write to these sockets",
+    "epoll_wait": "wait for events",
+}
+"""Functions of the kernel, and the parts of a profile in which they are called."""
+COPIES, ENGINE, REST = (
+    "copies between buffers of the process",
+    "engine, tasks and allocator",
+    "other work of the kernel",
+)
+
+
+def profile(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Row]:
+    """Rows with shares of CPU time during transfers."""
+    if not shutil.which("perf"):
+        print("profile skipped: perf is missing")
+        return []
+    workers = ",".join(str(pid) for each in proxies for pid in list(family(each))[1:])
+    file = world.folder / "perf.data"
+    recorder = subprocess.Popen(["perf", "record", "-q", "-g", "-o", file, "-p", workers])
+    time.sleep(0.5)
+    for _ in range(ROUNDS):
+        output(world.client.program("fetch", "proxy", str(BYTES)))
+    recorder.send_signal(signal.SIGINT)
+    recorder.wait()
+    samples = output(["perf", "script", "-i", str(file), "-F", "ip,sym"]).strip().split("\n\n")
+    counts = Counter(map(part_of, samples))
+    return [[f"{100 * count / len(samples):.0f} %", part] for part, count in counts.most_common()]
+
+
+def part_of(sample: str) -> str:
+    """The part of a profile that a sample belongs to: one function a line, the innermost first."""
+    frames = [(int(line.split()[0], 16), line.split()[1]) for line in sample.splitlines()]
+    for _, name in frames:
+        for function, part in PARTS_OF_A_PROFILE.items():
+            if function in name:
+                return part
+    address, name = frames[0]
+    if address >> 63:
+        return REST
+    return COPIES if "memmove" in name or "memcpy" in name else ENGINE
+
+
+def latency(world: World, _: tuple[subprocess.Popen[str], ...]) -> list[Row]:
     rows = []
     for kind, name in (("direct", "without a proxy"), ("proxy", "client and relay")):
         command = world.client.program("latency", kind)
@@ -435,33 +490,39 @@ def load(
     return rows, counts
 
 
-def results(connections: int, minutes: float) -> dict[str, list[Row]]:
+def results(parts: Sequence[str], connections: int, minutes: float) -> dict[str, list[Row]]:
     """The rows of each result of docs/results/proxy.json."""
     world = World(int(minutes * 60) + 1800)
+    found: dict[str, list[Row]] = {}
     try:
         proxies = world.start_proxies(connections)
-        delays = latency(world)
-        show(
-            "Time to the first byte of 1,000 bytes", ["", "median ms", "99th percentile ms"], delays
-        )
-        rates = throughput(world, proxies)
-        show("Throughput", ["", "Gbit/s", "Gbit per CPU s"], rates)
-        for process in proxies:
-            process.terminate()
-        for process in proxies:
-            process.wait(60)
-        # A transfer leaves buffers behind.
-        proxies = world.start_proxies(connections)
-        rows, counts = load(world, proxies, connections, 60 * minutes)
+        for part, measure, title, columns in (
+            ("latency", latency, "Time to the first byte of 1,000 bytes", DELAYS),
+            ("throughput", throughput, "Throughput", RATES),
+            ("profile-throughput", profile, "Profile of a transfer", ("share", "part")),
+        ):
+            if part in parts:
+                found[part] = measure(world, proxies)
+                show(title, columns, found[part])
+        if "connections" in parts:
+            # A transfer leaves buffers behind.
+            for process in proxies:
+                process.terminate()
+            for process in proxies:
+                process.wait(60)
+            proxies = world.start_proxies(connections)
+            rows, counts = load(world, proxies, connections, 60 * minutes)
+            rows.append(
+                [f"{counts['answers']:,} answers, {counts['failures']} failures", *[""] * 4]
+            )
+            show(f"{counts['open']} connections at once", MEMORY, rows)
+            found["connections"] = rows
     finally:
         world.close()
-    rows.append([f"{counts['answers']:,} answers, {counts['failures']} failures", *[""] * 4])
-    columns = ["minute", "client MB", "relay MB", "client kB each", "relay kB each"]
-    show(f"{counts['open']} connections at once", columns, rows)
-    return {"throughput": rates, "latency": delays, "connections": rows}
+    return found
 
 
-def show(title: str, columns: list[str], rows: list[Row]) -> None:
+def show(title: str, columns: Sequence[str], rows: list[Row]) -> None:
     widths = [max(len(row[at]) for row in [columns, *rows]) for at in range(len(columns))]
     print(f"\n{title}")
     for row in [columns, *rows]:
@@ -472,6 +533,9 @@ def main() -> None:
     if sys.argv[1:2] == ["--program"]:
         return program(sys.argv[2:])
     parser = argparse.ArgumentParser(description="Load test of the proxy.")
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="measure this part; repeat it for others"
+    )
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--json", type=Path, help="replace the results in this file")
@@ -483,10 +547,12 @@ def main() -> None:
         return print(f"bench-proxy skipped: the program {missing} is missing")
     if not PROXY.exists():
         return print(f"bench-proxy skipped: {PROXY} is missing; run make bench-proxy")
-    found = results(options.connections, options.minutes)
-    command = f"LOAD='--connections {options.connections} --minutes {options.minutes:g}'"
+    found = results(options.only or PARTS, options.connections, options.minutes)
+    load = "".join(f"--only {part} " for part in options.only or ())
+    load += f"--connections {options.connections} --minutes {options.minutes:g}"
     for name, rows in found.items() if options.json is not None else ():
-        update(options.json, name, rows, f"make bench-proxy {command}")
+        if rows:
+            update(options.json, name, rows, f"make bench-proxy LOAD='{load}'")
     return None
 
 

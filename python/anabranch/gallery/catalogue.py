@@ -14,7 +14,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "cs244-jitter": (24, 123),
     "mininet-truesize": (40, 63),
     "nsdi12-fig4": (20, 116),
-    "nsdi12-scenarios": (40, 640),
+    "nsdi12-scenarios": (40, 845),
     "nsdi11-lia": (39, 204),
     "conext12-olia": (14, 190),
     "balia": (34, 325),
