@@ -122,7 +122,8 @@ fn tuning(connection: &Connection) -> Tuning {
     connection.host.part().build().buffers.tuning
 }
 
-/// Whether segments that leave the middlebox may have more payload than those that entered it.
+/// Returns `true` if segments that leave the middlebox may have more payload than those that
+/// entered it.
 fn enlarges_segments(middlebox: &Middlebox) -> bool {
     let unknown = Ipv4Addr::UNSPECIFIED.into();
     let site = Site { seed: 0, client: unknown, address: unknown };

@@ -260,8 +260,8 @@ impl<'a> Player<'a> {
         Err(stop)
     }
 
-    /// Whether the waiting segment at `index` is permitted, and not the expected one. If so, remove the
-    /// segment and its permission.
+    /// Returns `true` if the waiting segment at `index` is permitted, and not the expected one. If
+    /// so, remove the segment and its permission.
     fn is_permitted(&mut self, index: usize, expected: Option<&SegmentSpec>) -> bool {
         if self.permitted.is_empty() {
             return false;

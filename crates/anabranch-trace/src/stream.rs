@@ -71,8 +71,8 @@ impl Stream {
         self.base
     }
 
-    /// Whether this stream has data sequence numbers close to `number`. Numbers of different streams
-    /// are far apart, because initial numbers are random.
+    /// Returns `true` if this stream has data sequence numbers close to `number`. Numbers of
+    /// different streams are far apart, because initial numbers are random.
     pub(crate) fn is_near(&self, number: DataSeq) -> bool {
         let high = self.base.map(|base| number.distance_from(base + self.next.max(0) as u64));
         !self.is_narrow && high.is_some_and(|distance| distance.unsigned_abs() < NEAR)

@@ -268,7 +268,7 @@ fn accept_localhost(interface: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process is the helper of a sandbox, and must call [`exec_program`].
+/// Returns `true` if this process is the helper of a sandbox, and must call [`exec_program`].
 pub fn is_sandbox() -> bool {
     env::var_os(SOCKET).is_some()
 }

@@ -508,9 +508,9 @@ impl Subflows {
         pending.max().map_or(Duration::ZERO, |at| at.saturating_since(now))
     }
 
-    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The
-    /// best first, and then in turn: no other sign comes from a dead path on which nothing is
-    /// outstanding.
+    /// Probe the peer for its DATA_ACK and its window. RFC 8684 §3.3.5 allows any subflow. The
+    /// first attempt uses the subflow with the least RTT, and later attempts take turns: a dead path
+    /// with no outstanding data gives no other sign.
     pub(super) fn probe_peer(&mut self, attempt: u32) {
         let usable = || self.views.iter().filter(|view| view.usability == Usability::Usable);
         let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);

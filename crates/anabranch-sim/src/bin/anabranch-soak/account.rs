@@ -15,7 +15,7 @@ const NONE: u64 = u32::MAX as u64;
 /// Check the ledger of a run. `rewrites` is true if a middlebox changes the stream.
 ///
 /// # Errors
-/// What does not add up, in one line.
+/// The first inconsistency, in one line.
 pub(crate) fn check(scenario: &Scenario, outcome: &Outcome, rewrites: bool) -> Result<(), String> {
     blocks(outcome)?;
     if rewrites {
