@@ -25,7 +25,7 @@ pub(crate) struct Stream {
     /// Time of the last acknowledgement of bytes that were not acknowledged before.
     pub(crate) acked_at: Option<Instant>,
     /// The largest DATA_ACK and its time, whether or not the capture has the data before it.
-    pub(crate) heard: Option<(i64, Instant)>,
+    pub(crate) largest_data_ack: Option<(i64, Instant)>,
     /// Acknowledged data that the capture does not contain.
     pub(crate) missing: RangeSet,
     /// The right edge of the receive window; never moves back.
@@ -182,9 +182,9 @@ impl Stream {
     }
 
     /// Record a DATA_ACK of all data before `place`, some of which may not be in the capture.
-    pub(crate) fn hear(&mut self, place: i64, time: Instant) {
-        if self.heard.is_none_or(|(known, _)| place > known) {
-            self.heard = Some((place, time));
+    pub(crate) fn note_data_ack(&mut self, place: i64, time: Instant) {
+        if self.largest_data_ack.is_none_or(|(known, _)| place > known) {
+            self.largest_data_ack = Some((place, time));
         }
     }
 

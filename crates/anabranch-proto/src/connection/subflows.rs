@@ -99,7 +99,7 @@ impl SubflowContext {
 
     /// Returns when the path manager should try another subflow in place of this one.
     pub(super) fn retry(&self) -> Retry {
-        let good = self.subflow.has_carried_data() && !self.signs.distrusts_payload();
+        let good = self.subflow.has_carried_data() && !self.signs.payload_unreliable();
         match self.retry {
             Some(said @ (Retry::Later | Retry::Never)) => said,
             _ if good => Retry::Soon,
@@ -403,11 +403,10 @@ impl Subflows {
         })
     }
 
-    /// Reset the subflow in `slot`, whose payload is not to be trusted. Other subflows reinject its
-    /// data.
+    /// Reset the subflow in `slot`, whose payload is unreliable. Other subflows reinject its data.
     pub(super) fn break_off(&mut self, slot: Slot, reason: ResetReason) {
         let mut ctx = self.edit(slot);
-        ctx.signs.distrust_payload();
+        ctx.signs.mark_payload_unreliable();
         if !ctx.subflow.reset_pending() {
             ctx.subflow.reset(Some(because(reason)));
         }

@@ -16,7 +16,7 @@ impl Tuning {
     };
 }
 
-/// Memory of a subflow's send buffer: two congestion windows of so many segments, and at most
+/// Memory of a subflow's send buffer: two congestion windows of `segments` segments, and at most
 /// `largest` bytes.
 pub(crate) fn send_memory(segments: u16, largest: u32) -> u64 {
     let segments = u64::from(segments).max(FEWEST_SEGMENTS);
@@ -79,7 +79,7 @@ pub(crate) enum Reading {
     TooSoon,
     /// The application has read no more than in the rounds before.
     Steady,
-    /// The window should have so many bytes.
+    /// The window should have this number of bytes.
     Grows(u64),
 }
 

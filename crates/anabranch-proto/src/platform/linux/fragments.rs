@@ -52,7 +52,7 @@ impl Fragments {
         }
     }
 
-    /// So many bytes are written, no more than there is room for.
+    /// The application writes `bytes` bytes, which fit into the buffer.
     pub(crate) fn charge(&mut self, bytes: u64, offsets: SendOffsets) {
         let end = offsets.end + bytes;
         match self.ends.back_mut().filter(|_| self.taken < PAGE && offsets.nxt < offsets.end) {
