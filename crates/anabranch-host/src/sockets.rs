@@ -109,7 +109,7 @@ impl Sockets {
 
     // ---- from the network
 
-    /// Take a packet from the network.
+    /// Handle a packet from the network.
     pub(crate) fn handle_packet(&mut self, now: Instant, packet: Packet) {
         match packet {
             Packet::Tcp(segment) => {

@@ -34,7 +34,7 @@ impl Connection {
         self.subflows[slot].subflow.repeat_syn_soon(now);
     }
 
-    /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
+    /// Handle a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     /// Segments to send before all segments that are polled go to `pushed`.
     pub(crate) fn handle_segment(
         &mut self,

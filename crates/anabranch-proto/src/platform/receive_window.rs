@@ -254,10 +254,10 @@ impl ReceiveWindow {
         }
     }
 
-    /// The window to advertise now, and whether the application has read so much that it would at
-    /// least double. Then the peer may be waiting, and is told on every subflow. The promised edge
-    /// moves only by a worthwhile step, so that the sender is not drawn into small segments.
-    /// RFC 9293 §3.8.6.2.2. Full segments have `mss` bytes.
+    /// The window to advertise now, and whether reads of the application have made it at least
+    /// double. The peer may then be waiting, so every subflow advertises the window. The promised
+    /// edge moves only by a worthwhile step, to avoid small segments (RFC 9293 §3.8.6.2.2). Full
+    /// segments have `mss` bytes.
     #[inline]
     pub(crate) fn poll(&mut self, held: RecvQueueState, mss: u64) -> (u64, bool) {
         let free = self.free(held);

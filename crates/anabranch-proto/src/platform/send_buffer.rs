@@ -81,7 +81,7 @@ impl SendBuffer {
         queued >= share
     }
 
-    /// The subflows have so much memory together for data to send.
+    /// Adapt to the memory for data to send of all subflows together, in bytes.
     pub(crate) fn tune(&mut self, subflows: u64) {
         if self.autotuned {
             self.grow_to(match self.fragments() {

@@ -33,7 +33,7 @@ pub(crate) struct RxOutcome {
 }
 
 impl Subflow {
-    /// Take a segment; its payload is moved out if it is accepted.
+    /// Handle a segment; its payload is moved out if it is accepted.
     pub(crate) fn handle_segment(
         &mut self,
         now: Instant,
@@ -122,7 +122,7 @@ impl Subflow {
         RxOutcome { acceptable: true, established: true, ack: 1 + taken }
     }
 
-    /// Take the peer's parameters from a SYN. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
+    /// Apply the peer's parameters in a SYN. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
     pub(super) fn handle_syn(&mut self, now: Instant, segment: &Segment) {
         self.ecn.on_syn(segment.header.flags);
         let options = &segment.options;

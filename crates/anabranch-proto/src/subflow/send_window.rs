@@ -36,9 +36,9 @@ pub(super) struct Advertised {
 }
 
 impl SendWindow {
-    /// Take an advertisement. TCP's window is that of the newest segment, and may shrink (RFC 9293
-    /// §3.10.7.4, §3.8.6). A shared one only grows, since segments of different subflows overtake
-    /// each other (RFC 8684 §3.3.5).
+    /// Apply an advertised window. TCP's window is that of the newest segment, and may shrink (RFC
+    /// 9293 §3.10.7.4, §3.8.6). A shared window only grows, because segments of different subflows
+    /// overtake each other (RFC 8684 §3.3.5).
     #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn update(&mut self, new: Advertised) {
         let edge = new.ack + new.window;

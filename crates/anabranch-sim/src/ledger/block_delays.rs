@@ -267,7 +267,7 @@ impl FlowDelays {
         }
     }
 
-    /// Of the pieces that overlap `range`, the one that arrived last: when it was first sent, and
+    /// The piece that arrived last among those that overlap `range`: when it was first sent, and
     /// the transmission of it that arrived first.
     fn last_piece(&self, range: std::ops::Range<u64>) -> Option<(Instant, Copy, Instant)> {
         // A piece that begins before the block may reach into it.

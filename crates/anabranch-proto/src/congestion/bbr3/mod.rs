@@ -430,7 +430,7 @@ impl Bbr3 {
         }
     }
 
-    /// The last losses were none. Draft: `HandleSpuriousLossDetection`.
+    /// The last losses were spurious. Draft: `HandleSpuriousLossDetection`.
     fn on_undo(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.latest.has_loss = false;

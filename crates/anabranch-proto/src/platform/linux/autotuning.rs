@@ -48,7 +48,7 @@ pub(crate) fn segments_at_a_time(view: &SubflowView, paced_window: u64, fewest: 
     (paced.saturating_add(short).min(LARGEST_BURST) / u64::from(view.mss.max(1))).max(fewest)
 }
 
-/// Send buffer of a connection of Multipath TCP whose subflows have so much together.
+/// Send buffer of a Multipath TCP connection whose subflows have `subflows` bytes together.
 pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
     SHARED_SEND + subflows
 }
