@@ -55,16 +55,16 @@ def main() -> int:
     print(f"processor: {processor()}")
     results: dict = {"processor": processor()}
     for scenario, paths in SCENARIOS.items():
-        ours: list[dict] = []
-        theirs: dict[str, list[dict]] = {name: [] for name in peers}
+        engine: list[dict] = []
+        others: dict[str, list[dict]] = {name: [] for name in peers}
         for _ in range(arguments.runs):
-            ours.append(run([BENCH, ROOT / f"bench/scenarios/{scenario}.toml"]))
+            engine.append(run([BENCH, ROOT / f"bench/scenarios/{scenario}.toml"]))
             for name, program in peers.items():
-                theirs[name].append(run([program, paths, 60]))
-        results[scenario] = median_run(ours)
+                others[name].append(run([program, paths, 60]))
+        results[scenario] = median_run(engine)
         if has_valgrind() and not arguments.smoke:
             results[scenario] |= counts(scenario)
-        report(scenario, results[scenario], theirs)
+        report(scenario, results[scenario], others)
     output = ROOT / "target/bench.json"
     output.write_text(json.dumps(results, indent=2) + "\n")
     print(f"written: {output.relative_to(ROOT)}")
@@ -81,7 +81,7 @@ def median_run(runs: list[dict]) -> dict:
     return sorted(runs, key=lambda figures: figures["segments_per_cpu_s"])[len(runs) // 2]
 
 
-def report(scenario: str, figures: dict, theirs: dict[str, list[dict]]) -> None:
+def report(scenario: str, figures: dict, others: dict[str, list[dict]]) -> None:
     print(
         f"{scenario}: {figures['segments_per_cpu_s'] / 1e3:.0f} k data segments per CPU s, "
         f"{figures['simulated_s_per_cpu_s']:.0f} simulated s per CPU s, "
@@ -94,7 +94,7 @@ def report(scenario: str, figures: dict, theirs: dict[str, list[dict]]) -> None:
             f"{figures['instruction_misses']:.0f} misses of the instruction cache, "
             f"{figures['data_misses']:.0f} of the data cache"
         )
-    for peer, runs in theirs.items():
+    for peer, runs in others.items():
         rate = statistics.median(each["segments_per_cpu_s"] for each in runs)
         print(
             f"  {peer}: {rate / 1e3:.1f} k data segments per CPU s; "

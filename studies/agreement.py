@@ -283,7 +283,7 @@ def kernels(case: Case, *, how: Writing) -> tuple[float, float, float]:
     return receive_us / 1e6 / SECONDS, sampled, send_us / 1e6 / SECONDS
 
 
-def ours(case: Case) -> tuple[float, float]:
+def explained_shares(case: Case) -> tuple[float, float]:
     """The same shares, as `explain` attributes the time of the run in virtual time."""
     explained = Explanation(run_scenario(case.scenario(), 1, ledger=True), 0)
 
@@ -314,7 +314,7 @@ def main() -> int:
         for seed in range(chosen.first, chosen.first + chosen.each):
             case = draw(seed, kind)
             window, sampled, clock = kernels(case, how=how)
-            pairs = [*zip(ours(case), (window, sampled), strict=True)]
+            pairs = [*zip(explained_shares(case), (window, sampled), strict=True)]
             agrees = all(abs(one - other) <= MOST for one, other in pairs)
             agreed[kind] += agrees
             path = f"{case.mbps} Mbit/s, {2 * case.delay_ms} ms"

@@ -46,7 +46,7 @@ pub enum Operation {
         segment: u8,
         /// Raw bytes of the options.
         bytes: [u8; 28],
-        /// How many of the bytes are used.
+        /// Number of bytes that are used.
         len: u8,
     },
     /// A segment of the client arrives with a payload of this length.
@@ -60,33 +60,33 @@ pub enum Operation {
     Wait(u8),
     /// An application writes.
     Write {
-        /// Is it the server's application?
+        /// `true` for the server's application.
         server: bool,
         /// Bytes.
         bytes: u16,
     },
     /// An application closes its direction.
     Close {
-        /// Is it the server's application?
+        /// `true` for the server's application.
         server: bool,
     },
     /// An application resets the connection.
     Abort {
-        /// Is it the server's application?
+        /// `true` for the server's application.
         server: bool,
     },
     /// An interface of the client goes down or comes up.
     Interface {
-        /// Is it the second interface?
+        /// `true` for the second interface.
         second: bool,
-        /// Is it up?
+        /// `true` if it comes up.
         up: bool,
     },
     /// TCP options that both hosts use. It has an effect only as the first operation.
     Use {
-        /// Do the hosts use SACK?
+        /// `true` if the hosts use SACK.
         sack: bool,
-        /// Do the hosts use timestamps?
+        /// `true` if the hosts use timestamps.
         timestamps: bool,
     },
     /// An acknowledgement arrives that has the numbers of a segment, but no Multipath TCP options.
@@ -106,7 +106,7 @@ pub enum Operation {
     },
     /// The next segments of a host have zero windows.
     Shut {
-        /// Is it the server?
+        /// `true` for the server.
         server: bool,
         /// Number of segments.
         segments: u8,
@@ -123,9 +123,9 @@ struct Hosts {
     in_flight: VecDeque<(usize, PooledSegment)>,
     written: [u64; 2],
     received: [u64; 2],
-    /// Was data to this host tampered with? Then the data that arrives may differ.
+    /// `true` if data to this host was tampered with. The data that arrives may then differ.
     tampered: [bool; 2],
-    /// How many of the next segments of each host get zero windows.
+    /// Number of next segments of each host that get zero windows.
     shut: [u8; 2],
     /// Event with which the connection ended at client and server.
     ended: [Option<Event>; 2],

@@ -239,27 +239,32 @@ def compare(file: Path, decoded: Decoded | None = None) -> Compared:
         if not decoded.rows:
             return Compared(file.name, skipped=f"not read by either: {problem.rpartition(': ')[2]}")
         return Compared(file.name, (Difference(f"not read: {problem}", None),))
-    ours: dict[Flow, list[int]] = defaultdict(lambda: [0, 0])
+    analysed: dict[Flow, list[int]] = defaultdict(lambda: [0, 0])
     for row in found.subflows.iter_rows(named=True):
         ends = (row["initiator"].translate(_BRACKETS), row["listener"].translate(_BRACKETS))
         for way, flow in (("out", ends), ("in", ends[::-1])):
-            ours[flow][0] += row[f"bytes_{way}"]
-            ours[flow][1] += row[f"bytes_{way}"] + row[f"retransmitted_{way}"]
+            analysed[flow][0] += row[f"bytes_{way}"]
+            analysed[flow][1] += row[f"bytes_{way}"] + row[f"retransmitted_{way}"]
     corrupted = int(found.subflows["corrupted"].sum())
     every, right = count(decoded.rows), count(decoded.rows, with_bad=False)
-    theirs = right if corrupted else every
+    reference = right if corrupted else every
     differences = (
-        *_bytes(ours, every, theirs, at_several_places="several places" in " ".join(found.notes)),
+        *_bytes(
+            analysed,
+            every,
+            reference,
+            at_several_places="several places" in " ".join(found.notes),
+        ),
         *(
-            Difference(what, _reason(what, found.notes, theirs, decoded.complaint))
-            for what in _differences(found, ours, theirs)
+            Difference(what, _reason(what, found.notes, reference, decoded.complaint))
+            for what in _differences(found, analysed, reference)
         ),
     )
     return Compared(
         file.name,
         differences,
-        connections=len({frozenset(flow) for flow in theirs.flows}),
-        subflows=theirs.subflows.total(),
+        connections=len({frozenset(flow) for flow in reference.flows}),
+        subflows=reference.subflows.total(),
     )
 
 
@@ -267,16 +272,16 @@ _BRACKETS = str.maketrans("", "", "[]")
 
 
 def _bytes(
-    ours: dict[Flow, list[int]], every: Counted, right: Counted, *, at_several_places: bool
+    analysed: dict[Flow, list[int]], every: Counted, right: Counted, *, at_several_places: bool
 ) -> Iterator[Difference]:
     """The differences in bytes, from tshark's numbers with all segments, and without those whose
     checksums are wrong.
 
     The analysis ignores such segments, except in a direction in which most checksums are wrong:
-    there, the network card was to fill them in. So one of the two numbers must be ours.
+    there, the network card was to fill them in. So one of the two numbers must be the analysis's.
     """
-    for flow in every.flows.keys() & ours.keys():
-        unique, total = ours[flow]
+    for flow in every.flows.keys() & analysed.keys():
+        unique, total = analysed[flow]
         for counted in (every, right):
             without_copies = counted.flows[flow][1] - counted.copied[flow]
             if counted.flows[flow][0] == unique and total in (
@@ -300,32 +305,34 @@ def _bytes(
             )
 
 
-def _differences(found: Analysis, ours: dict[Flow, list[int]], theirs: Counted) -> Iterator[str]:
-    pairs = [{frozenset(flow) for flow in flows} for flows in (ours, theirs.flows)]
+def _differences(
+    found: Analysis, analysed: dict[Flow, list[int]], reference: Counted
+) -> Iterator[str]:
+    pairs = [{frozenset(flow) for flow in flows} for flows in (analysed, reference.flows)]
     if pairs[0] != pairs[1]:
         here, there = len(pairs[0] - pairs[1]), len(pairs[1] - pairs[0])
         yield f"connections: {here} only here, {there} only there"
     kinds: Counter[str] = Counter(found.subflows["kind"].to_list())
     for kind in ("initial", "join"):
-        if kinds[kind] != theirs.subflows[kind]:
-            yield f"subflows {kind}: {kinds[kind]}, tshark {theirs.subflows[kind]}"
+        if kinds[kind] != reference.subflows[kind]:
+            yield f"subflows {kind}: {kinds[kind]}, tshark {reference.subflows[kind]}"
     tokens = {
         token
         for name in ("token_initiator", "token_listener")
         for token in found.connections[name].drop_nulls()
     }
-    if tokens != theirs.tokens:
-        here, there = len(tokens - theirs.tokens), len(theirs.tokens - tokens)
+    if tokens != reference.tokens:
+        here, there = len(tokens - reference.tokens), len(reference.tokens - tokens)
         yield f"tokens: {here} only here, {there} only there"
 
 
-def _reason(what: str, notes: Iterable[str], theirs: Counted, complaint: str) -> str | None:
+def _reason(what: str, notes: Iterable[str], reference: Counted, complaint: str) -> str | None:
     """Reason why tshark's number differs, if it is known."""
     told = " ".join(notes)
     if " 0 only here" in what and "not read and not judged" in told:
         return "the analysis says that it does not read some packets"
-    if theirs.reason:
-        return theirs.reason
+    if reference.reason:
+        return reference.reason
     if "damaged" in complaint or "cut short" in complaint:
         return "the file is damaged, and tshark reads another part of it"
     return None

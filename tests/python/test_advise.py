@@ -169,7 +169,7 @@ def test_advice_is_the_same_again_and_helps_with_small_buffers() -> None:
 
 
 def searched(options: list[int], gains: dict[tuple[int, ...], float]) -> search._Search:
-    """A search that has measured these gains, over choices with so many options; 0 is present."""
+    """A search that has measured these gains. `options` counts the options of each choice."""
     made = object.__new__(search._Search)
     made._space = [
         space.Choice(
@@ -225,7 +225,7 @@ def test_good_combinations_are_combined_further() -> None:
 
 @pytest.mark.parametrize(
     ("value", "low", "words"),
-    [(1.34, 0.88, "no change surely helps."), (1.03, 1.01, "no change brings 5 %.")],
+    [(1.34, 0.88, "no change has a significant effect."), (1.03, 1.01, "no change brings 5 %.")],
 )
 def test_advice_to_leave_it_has_the_reason(value: float, low: float, words: str) -> None:
     now = Predicted("now", "no change", 0, {}, linux(), {}, Estimate(1.0, 1.0, 1.0, 5))

@@ -33,11 +33,11 @@ def main() -> None:
     for wheel in wheels:
         check_contents(wheel)
     glibc = re.compile(rf"-(many)?linux.*_{platform.machine()}")
-    ours = [each for each in wheels if glibc.search(each.stem)]
-    if not ours:
+    local = [each for each in wheels if glibc.search(each.stem)]
+    if not local:
         sys.exit(f"there is no wheel with glibc for this machine ({platform.machine()})")
     with tempfile.TemporaryDirectory(prefix="anabranch-wheel-") as folder:
-        use(ours[0], Path(folder))
+        use(local[0], Path(folder))
 
 
 def check_contents(wheel: Path) -> None:

@@ -23,7 +23,7 @@ pub use record::{CountersByName, Finished, Kept, Record, Summary, require_integr
 pub use rows::{NO_WORD, Rows, Values};
 pub use tables::{Collector, Results};
 
-/// Why a run of a batch cannot count.
+/// Reason for which a run of a batch is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
     /// The run failed.

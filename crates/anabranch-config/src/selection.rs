@@ -123,7 +123,7 @@ pub fn with_parameters<S: WrittenSelection>(
     (reader.read)(written)
 }
 
-/// Whether the parameter has an effect with the values of the other parameters.
+/// Returns `true` if the parameter has an effect with the values of the other parameters.
 fn applies(parameter: &Parameter, all: &[Parameter], written: &Table) -> bool {
     let Some((other, needed)) = &parameter.only_with else { return true };
     let default = || all.iter().find(|each| each.name == other)?.default.clone();

@@ -109,7 +109,7 @@ impl Sockets {
 
     // ---- from the network
 
-    /// Take a packet from the network.
+    /// Handle a packet from the network.
     pub(crate) fn handle_packet(&mut self, now: Instant, packet: Packet) {
         match packet {
             Packet::Tcp(segment) => {
@@ -126,7 +126,7 @@ impl Sockets {
         }
     }
 
-    /// Whether the program decides about this segment: a SYN that opens a connection.
+    /// Returns `true` if the program decides about this segment: a SYN that opens a connection.
     fn intercept(&mut self, segment: &Segment) -> bool {
         let Some(interception) = &mut self.interceptor else { return false };
         let flags = segment.header.flags;
@@ -289,7 +289,7 @@ impl Sockets {
         Ok(id)
     }
 
-    /// Whether a connection is open; an error if it could not be opened.
+    /// Ready once the connection is open, with an error if it could not be opened.
     pub(crate) fn poll_open(
         &mut self,
         id: ConnectionId,

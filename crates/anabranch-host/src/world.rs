@@ -209,7 +209,8 @@ impl World {
         }
     }
 
-    /// Take packets that have arrived at the device, or that a client outside this world has sent.
+    /// Handle packets that have arrived at the device, or that a client outside this world has
+    /// sent.
     fn receive(&mut self, context: &mut Context<'_>) {
         for taken in 0.. {
             let device = match &mut self.carrier {

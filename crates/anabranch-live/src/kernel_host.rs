@@ -347,7 +347,7 @@ impl KernelApp {
         self.write(now);
     }
 
-    /// Whether the connection is established.
+    /// Returns `true` if the connection is established.
     fn finish_connecting(&mut self, now: Instant) -> bool {
         let Some(socket) = &self.socket else { return false };
         match socket.take_error() {

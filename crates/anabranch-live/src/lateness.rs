@@ -54,7 +54,7 @@ impl Lateness {
         self.late as f64 / self.packets.max(1) as f64
     }
 
-    /// Whether the run is valid: the emulator was in time often enough.
+    /// Returns `true` if the run is valid: the emulator was in time often enough.
     pub fn is_valid(&self) -> bool {
         self.quantile(0.999) <= TAIL_LIMIT && self.late_share() <= LATE_SHARE
     }

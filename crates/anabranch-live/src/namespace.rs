@@ -11,7 +11,7 @@ use crate::sys::{self, Unshare};
 /// Environment variable that marks the command inside the namespaces.
 const INSIDE: &str = "ANABRANCH_LAB";
 
-/// Whether this process runs where it may create network namespaces.
+/// Returns `true` if this process runs where it may create network namespaces.
 pub fn is_inside() -> bool {
     env::var_os(INSIDE).is_some()
 }

@@ -223,7 +223,7 @@ impl<'s, 'c> Lab<'s, 'c> {
     fn run(&mut self) -> Result<(), LiveError> {
         loop {
             let now = self.clock.now();
-            self.take_packets(now)?;
+            self.receive_packets(now)?;
             self.network.handle_timeout(now);
             self.deliver()?;
             self.intervene()?;
@@ -253,7 +253,7 @@ impl<'s, 'c> Lab<'s, 'c> {
     }
 
     /// Pass the packets of kernel hosts to the network, in the order of sending.
-    fn take_packets(&mut self, now: Instant) -> Result<(), LiveError> {
+    fn receive_packets(&mut self, now: Instant) -> Result<(), LiveError> {
         let mut sent = Vec::new();
         for (side, host) in SIDES.iter().zip(&self.hosts) {
             let AnyHost::Kernel(host) = host else { continue };

@@ -122,7 +122,8 @@ fn tuning(connection: &Connection) -> Tuning {
     connection.host.part().build().buffers.tuning
 }
 
-/// Whether segments that leave the middlebox may have more payload than those that entered it.
+/// Returns `true` if segments that leave the middlebox may have more payload than those that
+/// entered it.
 fn enlarges_segments(middlebox: &Middlebox) -> bool {
     let unknown = Ipv4Addr::UNSPECIFIED.into();
     let site = Site { seed: 0, client: unknown, address: unknown };
@@ -207,7 +208,7 @@ impl Settings {
             return Err(problem.to_owned());
         }
         for connection in &scenario.connections {
-            self.take_congestion_control(connection);
+            self.apply_congestion_control(connection);
             if connection.pacing {
                 let name = &connection.name;
                 self.notice(&format!(
@@ -226,12 +227,12 @@ impl Settings {
                     connection.name, first.name
                 ));
             }
-            self.take_policies(connection)?;
+            self.apply_policies(connection)?;
         }
         Ok(())
     }
 
-    fn take_policies(&mut self, connection: &Connection) -> Result<(), String> {
+    fn apply_policies(&mut self, connection: &Connection) -> Result<(), String> {
         let name = &connection.name;
         self.checksums = connection.dss_checksum;
         self.limits = connection.limits;
@@ -266,7 +267,7 @@ impl Settings {
         Ok(())
     }
 
-    fn take_congestion_control(&mut self, connection: &Connection) {
+    fn apply_congestion_control(&mut self, connection: &Connection) {
         let (name, in_kernel) = match &*connection.congestion_control {
             Policy::BuiltIn(CongestionControl::Same(selected)) => {
                 (selected.name(), selected.part().in_kernel())

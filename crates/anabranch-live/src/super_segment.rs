@@ -97,8 +97,8 @@ impl SuperSegment {
     }
 }
 
-/// Whether a segment neither opens nor ends anything, and carries no option that must not be
-/// repeated.
+/// Returns `true` if a segment neither opens nor ends anything, and carries no option that must not
+/// be repeated.
 fn is_plain(segment: &Segment) -> bool {
     let flags = segment.header.flags;
     let plain = flags == Flags::ACK || flags == Flags::ACK | Flags::PSH;

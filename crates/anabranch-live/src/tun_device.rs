@@ -89,7 +89,7 @@ impl TunDevice {
         self.write()
     }
 
-    /// The packet in the buffer whose turn it is, unless it is none for the engine.
+    /// The packet in the current buffer. `None` if it is not a valid packet for the engine.
     fn parse(&mut self) -> Option<Packet> {
         let buffer = &mut self.arrived[self.turn];
         if self.offload.is_none() {

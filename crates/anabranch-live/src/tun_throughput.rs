@@ -86,7 +86,7 @@ const BATCH: u64 = 64;
 /// Longest wait before checking whether threads have finished.
 const TICK: Duration = Duration::from_millis(20);
 /// Time after the end of sending at which an unfinished stream counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Send for `time`, and measure. Call this where namespaces may be created
 /// ([`enter`](crate::enter)).
@@ -138,7 +138,7 @@ impl KernelPeer {
         let stream = self.socket(case)?;
         sys::connect(&stream, SocketAddr::new(FAR.into(), PORT))?;
         named("sender", move || {
-            sys::poll(&mut [sys::poll_fd(&stream, PollFlags::OUT)], PATIENCE)?;
+            sys::poll(&mut [sys::poll_fd(&stream, PollFlags::OUT)], TIMEOUT)?;
             stream.set_nonblocking(false)?;
             write_pattern(stream, time)
         })
@@ -212,7 +212,7 @@ struct Stopwatch {
 
 impl Stopwatch {
     fn start(time: Duration) -> Self {
-        let give_up = Instant::from_nanos((time + PATIENCE).as_nanos() as u64);
+        let give_up = Instant::from_nanos((time + TIMEOUT).as_nanos() as u64);
         Stopwatch { clock: Clock::start(), give_up, cpu: sys::clock(ClockId::ThreadCPUTime) }
     }
 

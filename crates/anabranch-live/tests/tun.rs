@@ -86,7 +86,7 @@ mod device {
         "mptcp endpoint add 10.99.1.1 dev echo0 subflow",
     ];
     const BYTES: usize = 1_000_000;
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
     /// The kernel sends and receives `BYTES` bytes over two subflows.
     pub(super) fn echo() -> Result<(), Box<dyn std::error::Error>> {
@@ -101,12 +101,12 @@ mod device {
             let listener = host.listen(7)?;
             let (joined, has_joined) = mpsc::channel();
             let kernel = spawn_blocking(|| talk(has_joined));
-            let served = timeout(PATIENCE, async {
+            let served = timeout(TIMEOUT, async {
                 let (stream, _) = listener.accept().await?;
                 serve(stream, joined).await
             });
             served.await??;
-            let echoed = timeout(PATIENCE, kernel).await???;
+            let echoed = timeout(TIMEOUT, kernel).await???;
             assert!(echoed.iter().eq(&pattern()), "other bytes came back");
             Ok(())
         })
@@ -134,8 +134,8 @@ mod device {
     /// data, so this waits for the second subflow before it closes.
     fn talk(has_joined: Receiver<()>) -> std::io::Result<Vec<u8>> {
         let mut socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        socket.set_write_timeout(Some(TIMEOUT))?;
         socket.connect(&SocketAddr::from(([10, 99, 0, 2], 7)).into())?;
         let mut reader = socket.try_clone()?;
         let received = thread::spawn(move || {
@@ -143,7 +143,7 @@ mod device {
             reader.read_to_end(&mut received).map(|_| received)
         });
         socket.write_all(&pattern())?;
-        has_joined.recv_timeout(PATIENCE / 2).map_err(|_| Error::other("no second subflow"))?;
+        has_joined.recv_timeout(TIMEOUT / 2).map_err(|_| Error::other("no second subflow"))?;
         socket.shutdown(Shutdown::Write)?;
         received.join().expect("no panic")
     }

@@ -8,7 +8,7 @@ use anabranch_wire::{Instant, Packet};
 /// [`poll_transmit`](Node::poll_transmit) until it returns `None`, then read
 /// [`poll_timeout`](Node::poll_timeout). The times of successive calls must not decrease.
 pub trait Node {
-    /// Take a packet that arrives at `now`.
+    /// Handle a packet that arrives at `now`.
     fn handle_packet(&mut self, now: Instant, packet: Packet);
 
     /// Do the work that is due at `now`. Early, late and unnecessary calls are harmless.

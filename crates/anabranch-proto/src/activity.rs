@@ -18,7 +18,7 @@ pub enum Activity {
     Remedy,
     /// It recovers from a loss, and recovery admits no new data.
     Recovery,
-    /// Its retransmission timer has expired, or the peer doubts the path, and nothing has been
+    /// Its retransmission timer has expired, or the peer reports the path as gone, and nothing was
     /// acknowledged since.
     Silent,
     /// It is a backup, and a regular subflow is usable. RFC 8684 §3.3.8.

@@ -62,7 +62,7 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
     Ok(result)
 }
 
-/// Whether a file that begins with these bytes is a capture, perhaps a compressed one.
+/// Returns `true` if a file that begins with these bytes is a capture, perhaps a compressed one.
 #[pyfunction]
 fn analyse_begins_capture(begin: &[u8]) -> bool {
     begins_capture(begin)

@@ -244,7 +244,7 @@ impl PyJournal {
         self.0.keys().into_iter().map(|key| Cow::Owned(key.to_vec())).collect()
     }
 
-    /// Whether the run with this key is finished. If so, it counts as used.
+    /// Returns `true` if the run with this key is finished. If so, it counts as used.
     fn contains(&self, key: Key) -> bool {
         self.0.contains(&key)
     }

@@ -22,7 +22,7 @@ mod linux {
         Ok(status.code().unwrap_or(1))
     }
 
-    /// Whether this process runs inside these namespaces.
+    /// Returns `true` if this process runs inside these namespaces.
     #[pyfunction]
     pub(super) fn live_is_inside() -> bool {
         anabranch_live::is_inside()

@@ -55,7 +55,8 @@ mod linux {
             Ok(Shell { running: Some(shell.map_err(live::failed)?).into(), watch })
         }
 
-        /// Whether the program has ended and all its data was delivered, or a policy has failed.
+        /// Returns `true` if the program has ended and all its data was delivered, or a policy has
+        /// failed.
         fn is_over(&self) -> bool {
             self.watch.has_failed() || self.with(|shell| shell.is_over()).unwrap_or(true)
         }

@@ -28,9 +28,9 @@ pub struct Played {
 const EXACT: Duration = Duration::from_millis(1);
 /// Time after the last event in which the player watches for unexpected segments.
 const AFTERMATH: Duration = Duration::from_secs(1);
-/// Time that `*` waits, in virtual time and (`LIVE_PATIENCE`) in real time.
-const PATIENCE: Duration = Duration::from_secs(3_600);
-const LIVE_PATIENCE: Duration = Duration::from_secs(10);
+/// Time that `*` waits, in virtual time and (`LIVE_TIMEOUT`) in real time.
+const TIMEOUT: Duration = Duration::from_secs(3_600);
+const LIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of log entries that a failure shows.
 const SHOWN_BEFORE: usize = 6;
 
@@ -188,8 +188,8 @@ impl<'a> Player<'a> {
         };
         let (from, to) = match time {
             Time::Any => {
-                let patience = if self.stack.is_exact() { PATIENCE } else { LIVE_PATIENCE };
-                return (Instant::ZERO, self.stack.now() + patience);
+                let timeout = if self.stack.is_exact() { TIMEOUT } else { LIVE_TIMEOUT };
+                return (Instant::ZERO, self.stack.now() + timeout);
             }
             Time::Exactly(at) => (self.resolve(at), self.resolve(at)),
             Time::Within(from, to) | Time::Blocking(from, to) => {
@@ -260,8 +260,8 @@ impl<'a> Player<'a> {
         Err(stop)
     }
 
-    /// Whether the waiting segment at `index` is permitted, and not the expected one. If so, remove the
-    /// segment and its permission.
+    /// Returns `true` if the waiting segment at `index` is permitted, and not the expected one. If
+    /// so, remove the segment and its permission.
     fn is_permitted(&mut self, index: usize, expected: Option<&SegmentSpec>) -> bool {
         if self.permitted.is_empty() {
             return false;

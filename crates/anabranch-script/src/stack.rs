@@ -59,7 +59,7 @@ pub trait Stack {
     fn next_segment(&mut self) -> Option<(Instant, Segment)>;
     /// Let a segment arrive at the stack.
     fn inject(&mut self, segment: Segment) -> Result<(), StackError>;
-    /// Whether the stack keeps time exactly, in virtual time.
+    /// Returns `true` if the stack keeps time exactly, in virtual time.
     fn is_exact(&self) -> bool;
     /// The addresses in use.
     fn layout(&self) -> Layout;

@@ -74,8 +74,9 @@ impl App {
         }
     }
 
-    /// Whether to close the connection once the peer has closed it and all its data was read. An
-    /// application that sends independently of its peer closes when it has written everything.
+    /// Returns `true` if the connection is closed as soon as the peer has closed it and all its
+    /// data was read. An application that sends independently of its peer closes when it has
+    /// written everything.
     pub fn closes_with_peer(&self) -> bool {
         self.closes_with_peer
     }

@@ -13,7 +13,7 @@ use crate::workload::{Sender, Sink};
 pub struct ConnectionTotals {
     /// Whether the connection uses several paths, or could.
     pub is_mptcp: bool,
-    /// Why it does not, if its peer or the path prevented it.
+    /// Reason for a fallback to TCP that the peer or the path caused.
     pub fallback: FallbackReason,
     /// Bytes that the application wrote and the connection accepted.
     pub bytes_written: u64,

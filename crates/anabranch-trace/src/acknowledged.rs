@@ -44,10 +44,11 @@ fn by_data_acks(connection: &Connection) -> [Acknowledged; 2] {
     [0, 1].map(|host| {
         let stream = &connection.streams[host];
         // Without all the data, a DATA_ACK may exceed the data in the capture.
-        let heard =
-            stream.heard.filter(|(place, _)| connection.is_incomplete && *place > stream.acked);
-        let (acked, last) =
-            heard.map_or((stream.acked, stream.acked_at), |(place, time)| (place, Some(time)));
+        let largest_data_ack = stream
+            .largest_data_ack
+            .filter(|(place, _)| connection.is_incomplete && *place > stream.acked);
+        let (acked, last) = largest_data_ack
+            .map_or((stream.acked, stream.acked_at), |(place, time)| (place, Some(time)));
         let fin = i64::from(stream.fin.is_some_and(|fin| acked > fin));
         Acknowledged { bytes: (acked - fin).max(0) as u64, last }
     })

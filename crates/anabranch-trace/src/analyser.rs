@@ -126,7 +126,8 @@ impl Analyser {
         self.note_time(step);
     }
 
-    /// Whether a segment belongs to the known subflow between its addresses. A new SYN begins a new one.
+    /// Returns `true` if a segment belongs to the known subflow between its addresses. A new SYN
+    /// begins a new one.
     fn continues(&self, index: usize, segment: &CapturedSegment<'_>) -> bool {
         let known = &self.subflows[index];
         let direction = usize::from(segment.source != known.ends[0]);
@@ -318,20 +319,21 @@ impl Subflow {
         self.halves[1 - direction].mss.map_or(USUAL_MSS, usize::from)
     }
 
-    /// Whether only one SYN was seen, so that a SYN of the other host is a simultaneous open.
+    /// Returns `true` if only one SYN was seen. A SYN of the other host is then a simultaneous
+    /// open.
     fn can_be_opened_by_both(&self) -> bool {
         let is_open = self.sort == Sort::Begun || self.is_established || self.reset.is_some();
         !is_open && self.halves[1].packets == 0
     }
 
-    /// Whether a new connection with the same addresses may follow.
+    /// Returns `true` if a new connection with the same addresses may follow.
     fn can_be_followed(&self) -> bool {
         let over = self.reset.is_some() || self.halves.iter().any(|half| half.fin.is_some());
         over || self.is_established || self.sort == Sort::Begun || self.halves[1].base.is_none()
     }
 }
 
-/// Whether a segment is a SYN that opens a connection.
+/// Returns `true` if a segment is a SYN that opens a connection.
 fn opens(segment: &CapturedSegment<'_>) -> bool {
     let flags = segment.header.flags;
     flags.contains(Flags::SYN) && !flags.contains(Flags::ACK)

@@ -121,7 +121,7 @@ impl Connection {
         Some([self.keys[host]?, self.keys[1 - host]?])
     }
 
-    /// Whether DSS checksums are in use. `None` if the SYNs were not seen.
+    /// Returns `Some(true)` if DSS checksums are in use. `None` if the SYNs were not seen.
     pub(crate) fn has_checksums(&self) -> Option<bool> {
         // RFC 8684 §3.1: checksums are used if either host requires them.
         let [initiator, listener] = self.flags;
@@ -136,7 +136,7 @@ impl Connection {
         first
     }
 
-    /// Whether the rules about data apply to the connection.
+    /// Returns `true` if the rules about data apply to the connection.
     pub(crate) fn is_checked(&self) -> bool {
         self.is_mptcp() && self.fallback.is_none()
     }

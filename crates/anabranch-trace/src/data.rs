@@ -183,7 +183,7 @@ impl Analyser {
         let declared = half.declare((start, end), data, sum, &mut self.watch.held);
         let is_exact = half.is_exact;
         let was_unmapped =
-            if declared == Declared::New { take_out(half, start, end) } else { vec![] };
+            if declared == Declared::New { remove_unmapped(half, start, end) } else { vec![] };
         // RFC 8684 §3.3.1: a mapping applies to some of the segment that carries it.
         if is_exact && (end <= payload.0 || start >= payload.1) {
             let text = format!("mapping of {bytes} bytes that are not in its segment");
@@ -231,7 +231,7 @@ impl Analyser {
         let first = half.infinite.is_none();
         half.infinite.get_or_insert((start, data));
         let from = half.infinite.map_or(start, |(from, _)| from);
-        take_out(half, from, i64::MAX);
+        remove_unmapped(half, from, i64::MAX);
         let Some((connection, host)) = self.home(step) else { return };
         connection.gave_up[host].get_or_insert(step.at.time);
         if first {
@@ -286,7 +286,7 @@ impl Analyser {
         {
             return;
         }
-        let taken = self.take_data(step, (start, end), row);
+        let taken = self.process_data(step, (start, end), row);
         if !step.has_all_options {
             let known = taken.new + taken.repeated;
             let half = &mut self.subflows[step.subflow].halves[step.direction];
@@ -319,7 +319,7 @@ impl Analyser {
     }
 
     /// Process the data that the subflow's bytes `start..end` map to.
-    fn take_data(
+    fn process_data(
         &mut self,
         step: &Step<'_>,
         (start, end): (i64, i64),
@@ -431,7 +431,7 @@ impl Analyser {
             }
             from = place;
             if checked && place.abs_diff(stream.next) <= FAR {
-                stream.hear(place, step.at.time);
+                stream.note_data_ack(place, step.at.time);
             }
             stream.last_ack_beyond = checked && place > stream.next;
             if stream.last_ack_beyond {
@@ -497,7 +497,7 @@ impl Subflow {
 }
 
 /// Remove `start..end` from the unmapped ranges of a subflow's direction.
-fn take_out(half: &mut Half, start: i64, end: i64) -> Vec<(i64, i64)> {
+fn remove_unmapped(half: &mut Half, start: i64, end: i64) -> Vec<(i64, i64)> {
     let parts = half.unmapped.parts(start, end);
     for (from, to) in &parts {
         half.unmapped.remove(*from, *to);

@@ -408,8 +408,8 @@ fn handshake_options(step: &Step<'_>) -> (Option<MpCapable>, Option<MpJoin>) {
     step.options.control.as_deref().map_or((None, None), |control| (control.capable, control.join))
 }
 
-/// Whether the flags name an algorithm. In version 0 these are bits C to H (RFC 6824 §3.1), in version
-/// 1 bits D to H.
+/// Returns `true` if the flags name an algorithm. In version 0 these are bits C to H (RFC 6824
+/// §3.1), in version 1 bits D to H.
 fn has_algorithm(flags: CapableFlags, version: Version) -> bool {
     let is_known = flags.hmac_sha256 || flags.unassigned != 0;
     is_known || (version == Version::V0 && flags.deny_join_to_source)

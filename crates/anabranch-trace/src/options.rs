@@ -125,12 +125,12 @@ fn check(option: &[u8], version: Option<Version>, take: &mut impl FnMut(Fault)) 
     }
 }
 
-/// Whether a version has this subtype. RFC 6824 §8 has no MP_TCPRST.
+/// Returns `true` if a version has this subtype. RFC 6824 §8 has no MP_TCPRST.
 fn is_assigned(subtype: Subtype, version: Option<Version>) -> bool {
     subtype != Subtype::Tcprst || version != Some(Version::V0)
 }
 
-/// Whether the option has a form that only version 0 has.
+/// Returns `true` if the option has a form that only version 0 has.
 fn has_older_form(option: &[u8], subtype: Subtype) -> bool {
     matches!(subtype, Subtype::AddAddr | Subtype::Prio) && older(option).next().is_some()
 }

@@ -73,7 +73,7 @@ impl Subflow {
         (self.connection.unwrap_or(u32::MAX), self.is_turned)
     }
 
-    /// Whether only one direction was captured. Repeated SYNs may have had no answer.
+    /// Returns `true` if only one direction was captured. Repeated SYNs may have had no answer.
     fn is_one_sided(&self) -> bool {
         let [out, back] = &self.halves;
         let seen = out.packets.max(back.packets) > 0 && out.packets.min(back.packets) == 0;

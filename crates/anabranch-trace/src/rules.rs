@@ -144,7 +144,7 @@ impl Rule {
         self.about().2
     }
 
-    /// Whether the rule can only be judged if the capture shows all data that was sent.
+    /// Returns `true` if the rule can only be judged if the capture shows all data that was sent.
     pub(crate) const fn needs_everything(self) -> bool {
         matches!(
             self,
@@ -157,7 +157,7 @@ impl Rule {
         )
     }
 
-    /// Whether the rule concerns data, and so no longer applies after a fallback to TCP.
+    /// Returns `true` if the rule concerns data, and so no longer applies after a fallback to TCP.
     pub(crate) const fn ends_with_fallback(self) -> bool {
         matches!(
             self,

@@ -25,7 +25,7 @@ pub(crate) struct Stream {
     /// Time of the last acknowledgement of bytes that were not acknowledged before.
     pub(crate) acked_at: Option<Instant>,
     /// The largest DATA_ACK and its time, whether or not the capture has the data before it.
-    pub(crate) heard: Option<(i64, Instant)>,
+    pub(crate) largest_data_ack: Option<(i64, Instant)>,
     /// Acknowledged data that the capture does not contain.
     pub(crate) missing: RangeSet,
     /// The right edge of the receive window; never moves back.
@@ -71,8 +71,8 @@ impl Stream {
         self.base
     }
 
-    /// Whether this stream has data sequence numbers close to `number`. Numbers of different streams
-    /// are far apart, because initial numbers are random.
+    /// Returns `true` if this stream has data sequence numbers close to `number`. Numbers of
+    /// different streams are far apart, because initial numbers are random.
     pub(crate) fn is_near(&self, number: DataSeq) -> bool {
         let high = self.base.map(|base| number.distance_from(base + self.next.max(0) as u64));
         !self.is_narrow && high.is_some_and(|distance| distance.unsigned_abs() < NEAR)
@@ -182,9 +182,9 @@ impl Stream {
     }
 
     /// Record a DATA_ACK of all data before `place`, some of which may not be in the capture.
-    pub(crate) fn hear(&mut self, place: i64, time: Instant) {
-        if self.heard.is_none_or(|(known, _)| place > known) {
-            self.heard = Some((place, time));
+    pub(crate) fn note_data_ack(&mut self, place: i64, time: Instant) {
+        if self.largest_data_ack.is_none_or(|(known, _)| place > known) {
+            self.largest_data_ack = Some((place, time));
         }
     }
 

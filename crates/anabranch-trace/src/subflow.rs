@@ -337,8 +337,8 @@ impl Sum {
         Sum { checksum, data_seq, ssn, len, at, pieces: BTreeMap::new(), got: 0 }
     }
 
-    /// Whether the checksum matches the data from `start` on. `None` if the pieces overlap or leave
-    /// gaps.
+    /// Returns `Some(true)` if the checksum matches the data from `start` on. `None` if the pieces
+    /// overlap or leave gaps.
     pub(crate) fn verifies(&self, start: i64) -> Option<bool> {
         // RFC 8684 §3.3.1: over the pseudo-header and the data covered.
         let mut checksum = Checksum::of_dss_pseudo_header(self.data_seq, self.ssn, self.len);

@@ -190,9 +190,9 @@ impl Survey {
     }
 }
 
-/// Whether flows of one identity are one flow on several sides of NATs. Then each was opened at
-/// another place, or there are two of them at a place that sees both sides. Many of them at one place
-/// are a flood with the same contents.
+/// Returns `true` if flows of one identity are one flow on several sides of NATs. Each was then
+/// opened at another place, or one place sees both sides and has two of them. Many such flows at
+/// one place are a flood with the same contents.
 fn are_copies(flows: &[(FlowKey, u32)]) -> bool {
     let mut places: Vec<_> = flows.iter().map(|(_, place)| *place).collect();
     places.sort_unstable();
@@ -262,8 +262,9 @@ impl View {
         sides.into_iter().any(|(own, other)| own.is_copy_of([other].into_iter(), false))
     }
 
-    /// Whether the others show both directions of this view, at whatever times: clocks of two places
-    /// may differ. At other times, data alone may be retransmissions.
+    /// Returns `true` if the other views show both directions of this view, at any time: the clocks
+    /// of two places may differ. Data alone does not suffice at other times, because it may consist
+    /// of retransmissions.
     fn is_shifted_copy_of(&self, others: &[View]) -> bool {
         let parts = [0, 1].map(|direction| {
             let own = &self.sides[direction].sketch;
@@ -344,9 +345,9 @@ impl Side {
         Part::None
     }
 
-    /// Whether others show many of these packets at the same time, or all of them at another time
-    /// (`is_shifted`). A middlebox that changes sequence numbers makes copies that look different; their
-    /// SYNs come at the same time.
+    /// Returns `true` if other views show many of these packets at the same time, or all of them at
+    /// another time (`is_shifted`). A middlebox that changes sequence numbers makes copies that
+    /// look different, but their SYNs pass at the same time.
     fn is_copy_of<'s>(
         &self,
         others: impl Iterator<Item = &'s Side> + Clone,

@@ -81,7 +81,7 @@ impl Engine {
     /// Those of the run.
     pub fn step_until(&mut self, ns: u64) -> Result<(), String> {
         self.simulation.step_until(Instant::from_nanos(ns)).map_err(to_line)?;
-        self.take_decisions();
+        self.poll_decisions();
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Engine {
         while executed < count && self.simulation.step_event().map_err(to_line)? {
             executed += 1;
         }
-        self.take_decisions();
+        self.poll_decisions();
         Ok(executed)
     }
 
@@ -157,11 +157,11 @@ impl Engine {
         Ok(())
     }
 
-    fn take_decisions(&mut self) {
+    fn poll_decisions(&mut self) {
         for connection in 0..self.scenario.connections.len() {
             for side in [Side::Client, Side::Server] {
                 while let Some(event) = self.simulation.poll_trace(side, connection) {
-                    self.decisions.take(connection, side, event.at, event.kind);
+                    self.decisions.record(connection, side, event.at, event.kind);
                 }
             }
         }
@@ -169,7 +169,7 @@ impl Engine {
 }
 
 impl Decisions {
-    fn take(&mut self, connection: usize, side: Side, at: Instant, kind: TraceKind) {
+    fn record(&mut self, connection: usize, side: Side, at: Instant, kind: TraceKind) {
         match kind {
             TraceKind::Scheduled { data_seq, .. } => {
                 self.first.entry((connection, side as u8)).or_insert(data_seq.0 as u32);

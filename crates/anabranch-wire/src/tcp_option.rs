@@ -127,7 +127,7 @@ impl TcpOptions {
         let mut unknown = Vec::new();
         let mut rest = bytes;
         while let Some(option) = next_option(&mut rest)? {
-            if !options.take(option) {
+            if !options.apply(option) {
                 unknown.extend_from_slice(option);
             }
         }
@@ -256,8 +256,8 @@ impl TcpOptions {
     }
 
     /// Store one whole option if it is known, well-formed, and the first of its kind. Returns
-    /// whether it was stored.
-    fn take(&mut self, option: &[u8]) -> bool {
+    /// `true` if it was stored.
+    fn apply(&mut self, option: &[u8]) -> bool {
         match option[0] {
             kind::MSS => store(&mut self.mss, parse_mss(option)),
             kind::WINDOW_SCALE => store(&mut self.window_scale, parse_window_scale(option)),
@@ -277,13 +277,13 @@ impl TcpOptions {
             fast_open::KIND => {
                 store(&mut self.fast_open, FastOpenCookie::parse(option).map(Box::new))
             }
-            mptcp::KIND => self.take_mptcp(option),
+            mptcp::KIND => self.apply_mptcp(option),
             _ => false,
         }
     }
 
     /// Store one whole Multipath TCP option under the same conditions.
-    fn take_mptcp(&mut self, option: &[u8]) -> bool {
+    fn apply_mptcp(&mut self, option: &[u8]) -> bool {
         // RFC 9293 §3.1: a receiver ignores an unknown option, but not its segment.
         let Some(subtype) = Subtype::of(option) else { return false };
         match subtype {
@@ -310,7 +310,7 @@ impl TcpOptions {
     }
 }
 
-/// The smallest multiple of 4 bytes that holds so many.
+/// `bytes` rounded up to a multiple of 4.
 fn whole_words(bytes: usize) -> usize {
     (bytes + 3) & !3
 }

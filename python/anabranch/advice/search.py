@@ -84,12 +84,12 @@ class Advice:
 
     @property
     def helps(self) -> bool:
-        """Whether the advice surely improves anything, and by as much as its changes must bring."""
+        """Whether the improvement is significant, and large enough for the number of changes."""
         return worth.helps(self.best.gain, self.best.changes)
 
     @property
     def brings_enough(self) -> bool:
-        """Whether the advice improves by as much as its changes must bring, surely or not."""
+        """Whether the improvement is large enough for the number of changes, significant or not."""
         return worth.brings_enough(self.best.gain, self.best.changes)
 
     @property
@@ -332,9 +332,9 @@ class _Search:
         return (index, *self._present[1:])
 
     def _simplest(self) -> Candidate:
-        """Of the candidates about as good as the best, that with the fewest changes.
+        """The candidate with the fewest changes among those about as good as the best.
 
-        Of equals, it has the smallest buffers, and then the shortest delay. The search first tries
+        Ties go to the smallest buffers, then the shortest delay. The search first tries
         to undo changes of the best candidate, and to make its buffers smaller.
         """
         best = max(self._gains, key=self._score)

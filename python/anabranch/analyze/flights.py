@@ -319,12 +319,12 @@ class Flight:
 
     @cached_property
     def is_alone(self) -> Mask:
-        """Whether it has in flight all that is not acknowledged, after each row."""
+        """Whether all unacknowledged data is in flight on this subflow, after each row."""
         found: Mask = self.outstanding + self.rows.mss > self.rows.nxt - self.rows.una
         return found
 
     def is_level(self, rtt_ns: int) -> Mask:
-        """Whether its data in flight stays the same for longer than a congestion window does.
+        """Whether its data in flight is constant for longer than a congestion window would be.
 
         Without losses, and below the rate of the path, congestion windows grow.
         """

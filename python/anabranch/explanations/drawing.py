@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CAPTION = (
-    "Each lane is a subflow. In every column, the colours divide its height as its states divided "
+    "Each row is a subflow. In every column, the colours divide its height as its states divided "
     "the time. Below: data in flight on each subflow, data that arrived out of order, and the "
     "window that the receiver offers."
 )
 _BINS = 400
-_LANE_GAP = 0.12
-_LANE_INCHES, _WINDOW_INCHES, _REST_INCHES = 0.55, 2.2, 1.9
+_TIMELINE_GAP = 0.12
+_TIMELINE_INCHES, _WINDOW_INCHES, _REST_INCHES = 0.55, 2.2, 1.9
 _LOOKS: Mapping[str, Cause] = BY_NAME | {
     name: Cause(name, capture.STATES[name], colour=colour)
     for name, colour in {"network": SKY, "unknown": ORANGE}.items()
@@ -41,7 +41,7 @@ _LOOKS: Mapping[str, Cause] = BY_NAME | {
 
 
 @dataclass(frozen=True)
-class Lane:
+class Timeline:
     """The states of a subflow.
 
     Attributes:
@@ -72,7 +72,7 @@ class Window:
 class Picture:
     """Contents of the figure, and their origin."""
 
-    lanes: Sequence[Lane]
+    timelines: Sequence[Timeline]
     window: Window | None
     lasted_ns: int
     source: str
@@ -80,17 +80,21 @@ class Picture:
 
 def draw(picture: Picture) -> Figure:
     """The figure of one direction of a connection."""
-    heights = (max(1, len(picture.lanes)) * _LANE_INCHES, _WINDOW_INCHES)
+    heights = (max(1, len(picture.timelines)) * _TIMELINE_INCHES, _WINDOW_INCHES)
     with matplotlib.rc_context(pictures.RC):
         figure = pictures.Picture(figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
-        _draw_lanes(above, picture)
+        _draw_timelines(above, picture)
         if picture.window is None:
             said = "the connection never opened"
             below.text(0.5, 0.5, said, ha="center", transform=below.transAxes)
         else:
             _draw_window(below, picture.window)
-        colours = {state.words: state.colour for lane in picture.lanes for state in lane.intervals}
+        colours = {
+            state.words: state.colour
+            for timeline in picture.timelines
+            for state in timeline.intervals
+        }
         handles = [Patch(color=colour, label=words) for words, colour in colours.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=8)
         below.set_xlabel("time (s)")
@@ -104,15 +108,15 @@ def of_run(explanation: Explanation) -> Picture:
     """The picture of an explained run."""
     run = explanation.run
     return Picture(
-        list(_lanes_of_run(explanation)),
+        list(_timelines_of_run(explanation)),
         _window_of_run(explanation),
         run.virtual_ns,
         f"{explanation.name} · seed {run.seed} · {run.digest}",
     )
 
 
-def _lanes_of_run(explanation: Explanation) -> Iterator[Lane]:
-    """The lanes of the subflows, by path. Times without a subflow are in its first lane."""
+def _timelines_of_run(explanation: Explanation) -> Iterator[Timeline]:
+    """The timelines of the subflows, by path. Times without a subflow are in its first timeline."""
     table = explanation.activities.sort("path", "from_ns")
     for of_path in table.partition_by("path", maintain_order=True):
         name = explanation.run.path_names[of_path["path"][0]]
@@ -127,7 +131,7 @@ def _lanes_of_run(explanation: Explanation) -> Iterator[Lane]:
                 for state in STATES
                 if state.name in present
             }
-            yield Lane(f"{name} ({number})" if len(groups) > 1 else name, states)
+            yield Timeline(f"{name} ({number})" if len(groups) > 1 else name, states)
 
 
 def _window_of_run(explanation: Explanation) -> Window | None:
@@ -159,7 +163,7 @@ def _at(samples: pl.DataFrame, column: str, times: Sample) -> Sample:
 
 def of_capture(found: CaptureExplanation, source: str) -> Picture:
     """The picture of an explained capture, whose files `source` names."""
-    lanes = []
+    timelines = []
     for subflow in found.subflows:
         mine = found.intervals.filter(pl.col("subflow") == subflow.subflow)
         present = set(mine["state"].unique())
@@ -168,28 +172,28 @@ def of_capture(found: CaptureExplanation, source: str) -> Picture:
             for state in capture.STATES
             if state in present
         }
-        lanes.append(Lane(f"subflow {subflow.subflow}", states))
+        timelines.append(Timeline(f"subflow {subflow.subflow}", states))
     names = {f"subflow {subflow}": values for subflow, values in found.in_flight.items()}
     window = Window(found.times_ns, names, found.waiting, found.room)
-    return Picture(lanes, window, round(found.seconds * 1e9), source)
+    return Picture(timelines, window, round(found.seconds * 1e9), source)
 
 
-def _draw_lanes(axes: Axes, picture: Picture) -> None:
-    """Draw the lanes, the first at the top."""
+def _draw_timelines(axes: Axes, picture: Picture) -> None:
+    """Draw the timelines, the first at the top."""
     edges = np.linspace(0, picture.lasted_ns, _BINS + 1)
     seconds = edges / 1e9
-    lanes = [*reversed(picture.lanes)]
-    for place, lane in enumerate(lanes):
-        base = np.full(_BINS, place + _LANE_GAP / 2)
-        for state, intervals in lane.intervals.items():
-            height = shares(intervals, edges) * (1 - _LANE_GAP)
+    timelines = [*reversed(picture.timelines)]
+    for place, timeline in enumerate(timelines):
+        base = np.full(_BINS, place + _TIMELINE_GAP / 2)
+        for state, intervals in timeline.intervals.items():
+            height = shares(intervals, edges) * (1 - _TIMELINE_GAP)
             axes.fill_between(
                 seconds, _stepped(base), _stepped(base + height), step="post", linewidth=0,
                 color=state.colour, label=state.words,
             )  # fmt: skip
             base = base + height
-    axes.set_yticks(np.arange(len(lanes)) + 0.5, [lane.label for lane in lanes])
-    axes.set_ylim(0, max(1, len(lanes)))
+    axes.set_yticks(np.arange(len(timelines)) + 0.5, [timeline.label for timeline in timelines])
+    axes.set_ylim(0, max(1, len(timelines)))
     axes.grid(visible=False)
 
 

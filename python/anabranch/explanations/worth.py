@@ -1,4 +1,4 @@
-"""Whether a change is worth making. `explain --what-if` and `advise` decide it alike."""
+"""Criteria for worthwhile changes, which `explain --what-if` and `advise` share."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ BROUGHT = f"{(WORTH - 1) * 100:.0f} %"
 
 
 def brings_enough(gain: Estimate, changes: int) -> bool:
-    """Whether this many changes together bring what they must, whatever the interval.
+    """Whether the mean gain reaches the minimum for this many changes, whatever its interval.
 
-    `gain` is the ratio of the goal's value with the changes to that without them.
+    `gain` is the ratio of the goal's value with the changes to its value without them.
     """
     least: float = WORTH**changes
     return changes > 0 and gain.value >= least
 
 
 def helps(gain: Estimate, changes: int) -> bool:
-    """Whether the changes bring what they must, and the whole interval is an improvement."""
+    """Whether the gain reaches its minimum, and its whole interval is an improvement."""
     return brings_enough(gain, changes) and gain.low > 1

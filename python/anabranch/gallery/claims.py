@@ -28,7 +28,7 @@ class Quantity:
     words: str
     measure: Measure
     bound: str = ""
-    """Which of the claim's bounds judges it, or the name of another claim whose bound does."""
+    """Name of the claim's bound that judges it, or of another claim whose bound does."""
     group: str = ""
     """The words that a check gives to all quantities of a group."""
     describe: Callable[[Results], str] | None = None

@@ -257,7 +257,7 @@ class Entry:
     `scenarios.scaling.scaled` explains the patterns. `gallery.sensitivity` varies each parameter.
     """
     not_varied_because: str = ""
-    """Why no parameter is varied, if `uncertain_parameters` is empty."""
+    """Reason for which no parameter is varied, if `uncertain_parameters` is empty."""
     source: Source | None = None
     """The system of a source that ran a kernel. The cells run on it, and it is judged."""
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -281,7 +281,7 @@ class Entry:
 
     @property
     def is_live(self) -> bool:
-        """Does the entry have runs in real time?"""
+        """`True` if the entry has runs in real time."""
         return any(cell.hosts for cell in self.cells(self.quick))
 
 

@@ -1,4 +1,4 @@
-"""What panels draw: metrics over factors, points, bars, distributions and series over time."""
+"""Panel types: metrics over factors, points, bars, distributions and series over time."""
 
 from __future__ import annotations
 

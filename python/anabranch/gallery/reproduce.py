@@ -101,7 +101,7 @@ def _judged_on(source: Source) -> str:
 
 
 def _bands(entry: Entry, *, varied: bool) -> str:
-    """Which parameters the bands vary, or why there are no bands."""
+    """The parameters that the bands vary, or the reason for which there are no bands."""
     if entry.not_varied_because:
         return f"This experiment has no bands: {entry.not_varied_because}."
     uncertain = listed(entry.uncertain_parameters)

@@ -25,7 +25,7 @@ _TICK_S = 0.004
 
 
 def main(folder: Path) -> None:
-    """Make the run that the folder asks for, and leave there what came of it."""
+    """Execute the run that the folder requests, and write the outcome to the folder."""
     largest_buffer, *arguments = pickle.loads((folder / "request").read_bytes())
     for key, sizes in _TUNED.items():
         Path("/proc/sys/net/ipv4", key).write_text(sizes, encoding="ascii")

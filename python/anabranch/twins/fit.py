@@ -1,4 +1,4 @@
-"""Fit the values that a capture shows only through what they do.
+"""Fit the parameters that are observable only through their effects.
 
 A twin is run in virtual time and captured at its sender, and the capture is read like that of the
 network. If an estimator is biased, it is biased on both. The values are changed until the estimates

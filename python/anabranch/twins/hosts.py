@@ -30,7 +30,7 @@ _BATCH_NS = 1_000_000
 _CLOCKED_NS = 200_000
 """Time after an acknowledgement in which the host sends what that allows."""
 _PACED = 0.5
-"""Share of batches that no acknowledgement caused, from which the application sets the pace."""
+"""Share of batches not clocked by ACKs, from which the application sets the pace."""
 _FEW = 4
 _ASKED = 0.8
 """Number of times that the receiver sent data, as a part of the bursts, from which it requests."""
@@ -223,7 +223,7 @@ def _moments(values: Numbers) -> tuple[float, float]:
 
 
 def _paced(rows: Rows) -> Workload | None:
-    """Blocks at a constant rate: batches of data that no acknowledgement caused."""
+    """Blocks at a constant rate: batches of data not clocked by ACKs."""
     data = np.flatnonzero(rows.is_data & rows.is_new)
     times = rows.time[data]
     begins = np.flatnonzero(np.diff(times, prepend=times[0] - 2 * _BATCH_NS) > _BATCH_NS)
@@ -241,5 +241,5 @@ def _paced(rows: Rows) -> Workload | None:
     block = round(rate * float(np.median(np.diff(times[own]))) / 8e9)
     return Workload(
         {"kind": "cbr", "block_size": f"{block}B", "rate": f"{round(rate)}bit/s"},
-        "batches of data that no acknowledgement caused",
+        "batches of data not clocked by ACKs",
     )

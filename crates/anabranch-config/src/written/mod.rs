@@ -55,7 +55,7 @@ pub trait Quantity: Sized {
     /// Parse a quantity.
     ///
     /// # Errors
-    /// If the text is none.
+    /// If the text is not a valid quantity.
     fn read(text: &str) -> Result<Self, UnitError>;
     /// The quantity as [`Quantity::read`] reads it.
     fn write(&self) -> String;
@@ -199,7 +199,7 @@ impl<T: QuantityField> WithUnit<T> {
     /// Read a string with a unit.
     ///
     /// # Errors
-    /// If it is no such string.
+    /// If it is not a string with a valid quantity.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         deserializer.deserialize_any(QuantityVisitor(PhantomData)).map(T::holding)
     }
@@ -218,7 +218,7 @@ impl<T: QuantityField> Positive<T> {
     /// Read a string with a unit.
     ///
     /// # Errors
-    /// If it is no such string, or the quantity is zero.
+    /// If it is not a string with a valid quantity, or the quantity is zero.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         let value = WithUnit::<T>::deserialize(deserializer)?;
         match value.held() {
@@ -244,7 +244,7 @@ impl<const LEAST: u64, const MOST: u64> Bytes<LEAST, MOST> {
     /// Read a string with a unit.
     ///
     /// # Errors
-    /// If it is no such string, or the size is out of bounds.
+    /// If it is not a string with a valid quantity, or the size is out of bounds.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteCount, D::Error> {
         let size = WithUnit::<ByteCount>::deserialize(deserializer)?;
         let problem = match size.as_u64() {

@@ -163,7 +163,7 @@ impl Shell {
         }
     }
 
-    /// Whether the program has ended, and all its data was delivered.
+    /// Returns `true` if the program has ended, and all its data was delivered.
     pub fn is_over(&self) -> bool {
         self.thread.is_finished()
     }
@@ -412,8 +412,8 @@ fn longest_rtt(snapshot: &Snapshot<'_>) -> anabranch_wire::Duration {
     subflows.filter_map(|subflow| subflow.view.srtt).max().unwrap_or_default()
 }
 
-/// Whether a host still has any of these connections. One that has carried nothing has nothing to
-/// deliver.
+/// Returns `true` if a host still has any of these connections. Connections that carried no data
+/// are ignored: they have nothing to deliver.
 fn any(host: &Host, these: fn(&Record) -> bool) -> bool {
     host.inspect(|now, endpoint, records| {
         records.iter().filter(|record| these(record)).any(|record| {

@@ -21,7 +21,7 @@ pub(super) struct Log {
     numbers: BTreeMap<(SocketAddress, SocketAddress), usize>,
     /// Number of the server's records that were assigned.
     assigned: usize,
-    /// Whether the client's connections are unknown, so that those of the server count.
+    /// Whether the server's connections are recorded, because the client's are unknown.
     of_server: bool,
 }
 
@@ -30,15 +30,15 @@ struct View<'a> {
     endpoint: &'a Endpoint,
     /// The side's own records.
     records: Vec<Option<&'a Record>>,
-    /// The same, with the peer's where the side has none.
+    /// The same records, or the peer's record if the side has none.
     known: Vec<Option<&'a Record>>,
     sinks: Vec<Sink>,
-    /// Whether the client is no engine, and all is known from the server.
+    /// Whether the client is not an engine. The server's records are then the only source.
     of_server: bool,
 }
 
 impl Log {
-    /// A log of the client's connections, or of the server's if the client is no engine.
+    /// A log of the client's connections, or of the server's if the client is not an engine.
     pub(super) fn new(scenario: &Scenario, of_server: bool) -> Self {
         Log {
             // A shell has no end that is known in advance, so nothing is excluded at its start.

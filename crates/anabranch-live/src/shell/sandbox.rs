@@ -142,9 +142,9 @@ impl Sandbox {
         terminal: &Terminal,
         unshared: Unshare,
     ) -> io::Result<(Child, UnixStream)> {
-        let (mut ours, theirs) = UnixStream::pair()?;
+        let (mut stream, helper_end) = UnixStream::pair()?;
         let mut command = Command::new(&helper[0]);
-        command.args(&helper[1..]).env(SOCKET, theirs.as_raw_fd().to_string());
+        command.args(&helper[1..]).env(SOCKET, helper_end.as_raw_fd().to_string());
         if let Some(slave) = &terminal.slave {
             let stdio = |is_terminal: bool| -> io::Result<Stdio> {
                 Ok(if is_terminal { slave.try_clone()?.into() } else { Stdio::inherit() })
@@ -154,16 +154,16 @@ impl Sandbox {
             command.stderr(stdio(io::stderr().is_terminal())?);
         }
         let controlling = terminal.slave.is_some() && io::stdin().is_terminal();
-        sys::keep_open(&mut command, theirs.into(), controlling);
+        sys::keep_open(&mut command, helper_end.into(), controlling);
         sys::start_in_namespaces(&mut command, unshared, false);
         let child = command.spawn()?;
         let (user, group) = sys::user_and_group();
         // A user without a namespace of its own stays root.
         let drops = unshared == Unshare::UserAndNetwork && user != 0;
         let text = plan.to_text(drops.then_some((user, group)));
-        ours.write_all(&(text.len() as u32).to_be_bytes())?;
-        ours.write_all(text.as_bytes())?;
-        Ok((child, ours))
+        stream.write_all(&(text.len() as u32).to_be_bytes())?;
+        stream.write_all(text.as_bytes())?;
+        Ok((child, stream))
     }
 
     /// Let the program run.
@@ -268,7 +268,7 @@ fn accept_localhost(interface: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process is the helper of a sandbox, and must call [`exec_program`].
+/// Returns `true` if this process is the helper of a sandbox, and must call [`exec_program`].
 pub fn is_sandbox() -> bool {
     env::var_os(SOCKET).is_some()
 }

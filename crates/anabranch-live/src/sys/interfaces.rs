@@ -53,8 +53,8 @@ pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether an interface of this thread's network namespace forwards packets. A new interface may drop
-/// packets at first.
+/// Returns `true` if an interface of this thread's network namespace forwards packets. A new
+/// interface may drop packets at first.
 pub(crate) fn is_running(interface: &str) -> io::Result<bool> {
     let mut request = InterfaceRequest::new(interface, &[]);
     request.make::<SIOCGIFFLAGS>(control_socket()?)?;

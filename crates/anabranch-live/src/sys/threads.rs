@@ -14,7 +14,7 @@ pub(crate) fn prefer_this_thread() {
     schedule(libc::SCHED_RR, 1);
 }
 
-/// Whether this thread has real-time priority.
+/// Returns `true` if this thread has real-time priority.
 pub(crate) fn is_preferred() -> bool {
     // SAFETY: takes no pointers.
     unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) as c_int == libc::SCHED_RR }

@@ -29,7 +29,7 @@ pub(crate) fn poll(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<()> 
     }
 }
 
-/// Whether a descriptor is ready now.
+/// Returns `true` if a descriptor is ready now.
 pub(crate) fn is_ready(fd: &impl AsFd, events: PollFlags) -> bool {
     let mut fds = [poll_fd(fd, events)];
     poll(&mut fds, Duration::ZERO).is_ok() && !fds[0].revents().is_empty()

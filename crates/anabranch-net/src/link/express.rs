@@ -86,7 +86,8 @@ impl Express {
         }
     }
 
-    /// Take a packet, after [`Express::catch_up`]. Returns `false` if the queue has no room for it.
+    /// Accept a packet, after [`Express::catch_up`]. Returns `false` if the queue has no room for
+    /// it.
     #[inline]
     pub(crate) fn accept(
         &mut self,

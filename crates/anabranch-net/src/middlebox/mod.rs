@@ -115,7 +115,7 @@ impl Directions {
 /// [`Node`](crate::Node) and of the engine. In addition, each packet has a direction, and a
 /// middlebox may send a packet back.
 pub trait Middlebox: fmt::Debug + Send {
-    /// Take a packet that arrives at `now`.
+    /// Handle a packet that arrives at `now`.
     fn handle_packet(&mut self, now: Instant, towards: Side, packet: Packet);
 
     /// Do the work that is due at `now`. Early, late and unnecessary calls are harmless.

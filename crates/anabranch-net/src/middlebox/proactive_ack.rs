@@ -55,9 +55,9 @@ impl ProactiveAck {
     }
 }
 
-/// Record the sender's properties and its acknowledgement. Returns false if the segment carries
+/// Record the sender's properties and its acknowledgement. Returns `false` if the segment carries
 /// nothing new for the other host.
-fn take_acknowledgement(
+fn handle_acknowledgement(
     now: Instant,
     towards: Side,
     segment: &Segment,
@@ -107,7 +107,7 @@ impl Middlebox for ProactiveAck {
         let Some(numbering) = flow.towards(towards) else { return };
         let start = numbering.offset(segment.header.seq);
         numbering.note(segment.header.seq + (len + syn));
-        let news = take_acknowledgement(now, towards, &segment, flow);
+        let news = handle_acknowledgement(now, towards, &segment, flow);
         let Some(start) = start.filter(|_| len > 0 && syn == 0) else {
             if news {
                 out.push_back((towards, segment.into()));

@@ -213,8 +213,8 @@ fn announce(
         // A host that sends no more Multipath TCP options may have fallen back to TCP. A DATA_ACK
         // from this middlebox would contradict that.
         let bare = segment.options.dss.is_none() && segment.options.control.is_none();
-        let heard = host.last_ack.and_then(|last_ack| last_ack.data_ack).filter(|_| !bare);
-        let data_ack = segment.options.dss.and_then(|dss| dss.data_ack).or(heard);
+        let last_data_ack = host.last_ack.and_then(|last_ack| last_ack.data_ack).filter(|_| !bare);
+        let data_ack = segment.options.dss.and_then(|dss| dss.data_ack).or(last_data_ack);
         host.last_ack = Some(LastAck { ack, window, data_ack, timestamps });
     }
     if shrinks && window > most {

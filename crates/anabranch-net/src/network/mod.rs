@@ -138,7 +138,7 @@ impl<T: Tap> Network<T> {
         &mut self.tap
     }
 
-    /// Take a packet that a host sends on `path` towards the other host.
+    /// Accept a packet that a host sends on `path` towards the other host.
     ///
     /// # Panics
     /// If there is no such path.
@@ -307,7 +307,7 @@ impl<T: Tap> Network<T> {
         }
     }
 
-    /// Take a packet to a link, or to the middleboxes before it. Packets leave the middleboxes in a
+    /// Pass a packet to a link, or to the middleboxes before it. Packets leave the middleboxes in a
     /// separate event: a box that answers at once would otherwise deliver a packet to a host that
     /// is still sending.
     #[cold] // Most packets cross one link without middleboxes.

@@ -67,7 +67,7 @@ pub trait DescribeShaper {
         None
     }
 
-    /// Whether the tool applies jitter and loss to both directions.
+    /// Returns `true` if the tool applies jitter and loss to both directions.
     fn is_symmetric(&self) -> bool {
         false
     }

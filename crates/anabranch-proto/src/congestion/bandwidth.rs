@@ -26,7 +26,7 @@ impl Bandwidth {
         (self.scaled_segments(interval) >> Bandwidth::SCALE) as u64
     }
 
-    /// Bytes a second with segments of so many bytes. Linux: `bbr_rate_bytes_per_sec`.
+    /// Bytes a second with segments of `segment` bytes. Linux: `bbr_rate_bytes_per_sec`.
     pub(super) fn bytes_a_second(self, segment: u32) -> u64 {
         let each_microsecond = u128::from(self.0) * u128::from(segment);
         ((each_microsecond * u128::from(1_000_000 / 100 * PACED_PERCENT)) >> Bandwidth::SCALE)

@@ -103,7 +103,7 @@ impl Connection {
     pub(super) fn break_failing(&mut self, slot: Slot, fail: MpFail) {
         self.counters.dss_corruption_reset += 1;
         let mut ctx = self.subflows.edit(slot);
-        ctx.signs.distrust_payload();
+        ctx.signs.mark_payload_unreliable();
         ctx.subflow.reset_failing(fail, because(ResetReason::MIDDLEBOX_INTERFERENCE));
     }
 

@@ -242,7 +242,7 @@ impl Connection {
         let (local_address_id, end) = (subflow.identity().local_address_id, subflow.end());
         self.outbox.register(Registration { slot, local, remote, exists: false });
         self.resend_for(slot);
-        if self.subflows[slot].signs.distrusts_payload() && self.session.is_mptcp() {
+        if self.subflows[slot].signs.payload_unreliable() && self.session.is_mptcp() {
             // RFC 8684 §3.7: reinject data that was not DATA_ACKed, even if the subflow
             // acknowledged it.
             self.send.queue.reinject_carried(slot, self.subflows.usable());

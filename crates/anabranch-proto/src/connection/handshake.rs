@@ -32,8 +32,8 @@ pub(crate) enum Reception {
     Usual,
     /// Issue a cookie, and drop the data.
     Cookie(FastOpenCookie),
-    /// Take the data.
-    TakeData,
+    /// Receive the data.
+    ReceiveData,
 }
 
 fn option(set: impl FnOnce(&mut Control)) -> Option<Box<Control>> {
@@ -114,22 +114,22 @@ impl Connection {
                 let fast_open = FastOpen { cookie, data: Payload::EMPTY };
                 self.subflows[slot].subflow.set_fast_open(fast_open);
             }
-            Reception::TakeData => self.take_data_of_syn(now, slot, syn),
+            Reception::ReceiveData => self.receive_syn_data(now, slot, syn),
         }
     }
 
     /// The application gets the data of the SYN, and may answer, before the handshake is complete. RFC
     /// 7413 §4.2.2. The data has no data sequence numbers. RFC 8684 appendix B.
-    fn take_data_of_syn(&mut self, now: Instant, slot: Slot, syn: &Segment) {
+    fn receive_syn_data(&mut self, now: Instant, slot: Slot, syn: &Segment) {
         let window = self.recv.queue.accepted_window();
         let ctx = &mut self.subflows[slot];
-        ctx.subflow.take_data_of_syn(now, syn, window);
+        ctx.subflow.receive_syn_data(now, syn, window);
         let taken = ctx.subflow.receiver().nxt() - 1;
         ctx.mappings.begin_at(1 + taken);
         self.session.had_data_in_syn(taken as u16);
         self.send.widen(1, u64::from(syn.header.window));
         self.open(now, slot, Event::Accepted);
-        self.take_payload(now, slot);
+        self.handle_payload(now, slot);
         self.subflows.refresh(slot);
     }
 

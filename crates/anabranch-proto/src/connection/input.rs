@@ -34,7 +34,7 @@ impl Connection {
         self.subflows[slot].subflow.repeat_syn_soon(now);
     }
 
-    /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
+    /// Handle a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     /// Segments to send before all segments that are polled go to `pushed`.
     pub(crate) fn handle_segment(
         &mut self,
@@ -111,7 +111,7 @@ impl Connection {
                 true => self.handle_options(now, slot, segment),
                 false => self.handle_plain(now, slot, segment),
             }
-            self.take_payload(now, slot);
+            self.handle_payload(now, slot);
         }
         self.abort_if_data_is_lost();
         self.subflows.refresh(slot);
@@ -127,10 +127,10 @@ impl Connection {
         }
     }
 
-    /// Deliver what a segment has completed, and plan its acknowledgement. A subflow that is about to
-    /// be reset delivers nothing, not even data from this segment.
+    /// Deliver the data that a segment has completed, and plan its acknowledgement. A subflow that
+    /// is about to be reset delivers nothing, not even data from this segment.
     #[inline]
-    pub(super) fn take_payload(&mut self, now: Instant, slot: Slot) {
+    pub(super) fn handle_payload(&mut self, now: Instant, slot: Slot) {
         if self.subflows[slot].subflow.reset_is_due() {
             return;
         }
@@ -280,7 +280,7 @@ impl Connection {
             || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
             || because_of(ResetReason::MPTCP_SPECIFIC)
         {
-            ctx.signs.distrust_payload();
+            ctx.signs.mark_payload_unreliable();
         }
         if let Some(fastclose) = control.fastclose {
             self.handle_fastclose(fastclose);

@@ -122,8 +122,8 @@ impl PathDriver {
         self.manager.handle_timeout(now, views);
     }
 
-    /// Take the path manager's actions on subflows. Its other requests are stored.
-    pub(super) fn take_duties(&mut self) -> Vec<Duty> {
+    /// Poll the path manager for its actions on subflows. Its other requests are stored.
+    pub(super) fn poll_duties(&mut self) -> Vec<Duty> {
         let mut duties = Vec::new();
         for _ in 0..MOST_ACTIONS {
             let Some(action) = self.manager.poll_action() else { break };

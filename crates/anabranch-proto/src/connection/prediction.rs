@@ -51,12 +51,12 @@ impl Connection {
             Some(dss) => {
                 ctx.signs.on_dss(now);
                 self.handle_data_ack(now, slot, dss, segment);
-                self.take_usual(now, slot, predicted.payload, dss);
+                self.handle_usual(now, slot, predicted.payload, dss);
             }
             None => {
                 optionless_end.into_iter().for_each(|end| ctx.signs.on_optionless_payload(end));
                 self.handle_plain(now, slot, segment);
-                self.take_usual_plain(now, slot, predicted.payload);
+                self.handle_usual_plain(now, slot, predicted.payload);
             }
         }
         self.abort_if_data_is_lost();
@@ -68,10 +68,10 @@ impl Connection {
         true
     }
 
-    /// Take the next payload of the subflow, or none, from a segment with this signal. If a mapping covers
-    /// just the payload, it goes straight to the stream.
+    /// Handle the next payload of the subflow, which may be empty, from a segment with this DSS
+    /// option. If a mapping covers exactly the payload, the payload goes straight to the stream.
     #[inline]
-    fn take_usual(&mut self, now: Instant, slot: Slot, payload: Payload, dss: &Dss) {
+    fn handle_usual(&mut self, now: Instant, slot: Slot, payload: Payload, dss: &Dss) {
         let mapping = self.mapping_of(slot, dss);
         let held = self.recv.queue.out_of_order_bytes();
         let ctx = &mut self.subflows[slot];
@@ -90,7 +90,7 @@ impl Connection {
             if let Some(mapping) = mapping {
                 self.add_mapping(slot, mapping);
             }
-            return self.take_payload(now, slot);
+            return self.handle_payload(now, slot);
         }
         if let Some(mapping) = mapping {
             self.handle_mapped(slot, mapping.data, payload);
@@ -101,12 +101,12 @@ impl Connection {
 
     /// The same without Multipath TCP, where the subflow's bytes are the stream's.
     #[inline]
-    fn take_usual_plain(&mut self, now: Instant, slot: Slot, payload: Payload) {
+    fn handle_usual_plain(&mut self, now: Instant, slot: Slot, payload: Payload) {
         if !payload.is_empty() {
             self.recv.queue.append(payload);
             self.outbox.tell_readable();
         }
-        self.take_payload(now, slot);
+        self.handle_payload(now, slot);
     }
 
     /// No handshake is under way, and Multipath TCP has its path manager and the peer's window.

@@ -106,12 +106,12 @@ impl Signs {
     }
 
     /// The path modifies payload, or the peer has discarded what it received.
-    pub(super) fn distrust_payload(&mut self) {
+    pub(super) fn mark_payload_unreliable(&mut self) {
         self.payload_unreliable = true;
     }
 
     /// Returns `true` if data that the subflow has acknowledged may not have arrived.
-    pub(super) fn distrusts_payload(&self) -> bool {
+    pub(super) fn payload_unreliable(&self) -> bool {
         self.payload_unreliable
     }
 }

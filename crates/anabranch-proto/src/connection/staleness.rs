@@ -25,7 +25,7 @@ impl Silence {
         self.periods
     }
 
-    /// A period ends in which the subflow had data to send or outstanding. So many segments have
+    /// A period ends in which the subflow had data to send or outstanding. `answers` segments have
     /// arrived on it. The first period only notes this number, and an arrival ends the count.
     fn on_period(&mut self, answers: u32) {
         self.periods = match self.periods {

@@ -99,7 +99,7 @@ impl SubflowContext {
 
     /// Returns when the path manager should try another subflow in place of this one.
     pub(super) fn retry(&self) -> Retry {
-        let good = self.subflow.has_carried_data() && !self.signs.distrusts_payload();
+        let good = self.subflow.has_carried_data() && !self.signs.payload_unreliable();
         match self.retry {
             Some(said @ (Retry::Later | Retry::Never)) => said,
             _ if good => Retry::Soon,
@@ -403,11 +403,10 @@ impl Subflows {
         })
     }
 
-    /// Reset the subflow in `slot`, whose payload is not to be trusted. Other subflows reinject its
-    /// data.
+    /// Reset the subflow in `slot`, whose payload is unreliable. Other subflows reinject its data.
     pub(super) fn break_off(&mut self, slot: Slot, reason: ResetReason) {
         let mut ctx = self.edit(slot);
-        ctx.signs.distrust_payload();
+        ctx.signs.mark_payload_unreliable();
         if !ctx.subflow.reset_pending() {
             ctx.subflow.reset(Some(because(reason)));
         }
@@ -508,9 +507,9 @@ impl Subflows {
         pending.max().map_or(Duration::ZERO, |at| at.saturating_since(now))
     }
 
-    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The
-    /// best first, and then in turn: no other sign comes from a dead path on which nothing is
-    /// outstanding.
+    /// Probe the peer for its DATA_ACK and its window. RFC 8684 §3.3.5 allows any subflow. The
+    /// first attempt uses the subflow with the least RTT, and later attempts take turns: a dead path
+    /// with no outstanding data gives no other sign.
     pub(super) fn probe_peer(&mut self, attempt: u32) {
         let usable = || self.views.iter().filter(|view| view.usability == Usability::Usable);
         let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);

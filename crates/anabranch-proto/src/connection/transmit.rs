@@ -498,7 +498,7 @@ impl Connection {
         slot: Slot,
         window_limited: bool,
     ) -> Option<PooledSegment> {
-        // One subflow cannot hold up another; nothing outstanding holds up nobody.
+        // Remedies need two subflows, because one of them must block the other.
         if self.scheduling.has_asked_remedies()
             || self.subflows.len() < 2
             || !self.session.is_mptcp()

@@ -79,7 +79,7 @@ pub(super) fn receive(secrets: &Secrets, syn: &Segment, half_open: usize) -> Rec
     }
     let has_data = !syn.payload.is_empty() && !syn.header.flags.contains(Flags::FIN);
     if has_data && syn.payload.len() <= usize::from(u16::MAX) && half_open < MOST_HALF_OPEN {
-        Reception::TakeData
+        Reception::ReceiveData
     } else {
         Reception::Usual
     }

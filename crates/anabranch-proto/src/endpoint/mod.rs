@@ -542,13 +542,13 @@ impl Endpoint {
             self.dirty.push_back(index);
         }
         if slot.has_output() {
-            self.take_output(index);
+            self.poll_output(index);
         }
     }
 
-    /// Take what a connection has to tell the application and this endpoint.
+    /// Collect a connection's events for the application and its registrations with this endpoint.
     #[inline(never)]
-    fn take_output(&mut self, index: u32) {
+    fn poll_output(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if slot.half_open && !slot.connection.as_ref().is_some_and(|c| c.is_half_open()) {
             slot.half_open = false;
@@ -573,7 +573,7 @@ impl Endpoint {
         let slot = &mut self.slots[index as usize];
         slot.dirty = false;
         if slot.has_output() {
-            self.take_output(index);
+            self.poll_output(index);
         }
         self.forget_if_gone(index);
         let slot = &mut self.slots[index as usize];

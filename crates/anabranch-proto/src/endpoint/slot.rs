@@ -18,7 +18,7 @@ pub(super) struct ConnectionSlot {
     pub(super) wake_up: Instant,
 }
 
-/// So many events were waiting that they are no longer counted.
+/// Number of waiting events from which they are no longer counted.
 const MANY: u16 = u16::MAX;
 
 impl Default for ConnectionSlot {

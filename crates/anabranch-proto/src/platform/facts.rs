@@ -115,8 +115,8 @@ impl RcvSsthresh {
         self.limit > 0
     }
 
-    /// Part of the window that the memory of a segment of so many bytes takes up, where full ones have
-    /// `full`.
+    /// Part of the window that the memory of a segment of `bytes` bytes takes up, where full ones
+    /// have `full`.
     #[inline]
     pub(crate) fn taken_up(bytes: u32, full: u32) -> u32 {
         match bytes <= RcvSsthresh::MOST_IN_1024 {
@@ -125,9 +125,9 @@ impl RcvSsthresh {
         }
     }
 
-    /// Handle the arrival of a segment of so many bytes, where full ones have `full`. Its memory takes
-    /// up `taken_up`, and `held` bytes take up room already. Returns `true` if the window opens. Linux:
-    /// `tcp_grow_window`.
+    /// Handle the arrival of a segment of `bytes` bytes, where full ones have `full`. Its memory
+    /// takes up `taken_up`, and `held` bytes take up room already. Returns `true` if the window
+    /// opens. Linux: `tcp_grow_window`.
     #[inline]
     pub(crate) fn grow(&mut self, bytes: u32, full: u32, taken_up: u32, held: u32) -> bool {
         let room = self.limit.saturating_sub(held).saturating_sub(self.opened);

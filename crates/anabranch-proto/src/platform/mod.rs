@@ -439,10 +439,10 @@ impl SynFallbackRule {
 pub enum SilenceRule {
     /// At its first retransmission timeout. Other subflows resend the data that it has outstanding.
     FirstTimeout,
-    /// After more than so many periods of the data-level retransmission timer in which it had data to
-    /// send or outstanding and nothing arrived on it, if another subflow does better. Other subflows
-    /// then resend all data without a DATA_ACK. Until then, the scheduler may use it. With 0, it never
-    /// goes out of use.
+    /// After more than this number of periods of the data-level retransmission timer in which it
+    /// had data to send or outstanding and nothing arrived on it, if another subflow does better.
+    /// Other subflows then resend all data without a DATA_ACK. Until then, the scheduler may use
+    /// it. With 0, it never goes out of use.
     Periods(u8),
 }
 

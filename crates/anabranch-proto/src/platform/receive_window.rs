@@ -69,12 +69,12 @@ impl ReceiveWindow {
         .promising()
     }
 
-    /// The same, with no more than so many bytes of buffer until it grows.
+    /// The same window, with at most `bytes` bytes of buffer until it grows.
     pub(crate) fn beginning_with(self, bytes: u64) -> Self {
         ReceiveWindow { capacity: self.capacity.min(within_u32(bytes)), ..self }.promising()
     }
 
-    /// Offer at most so many bytes at first, before anything was promised to the peer.
+    /// Offer at most `opened` bytes at first, before anything was promised to the peer.
     pub(crate) fn begin_at(&mut self, opened: u32) {
         self.opened = self.opened.min(opened);
         let advertised = self.offered().min(self.opened.into());
@@ -127,7 +127,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// The application has read so many bytes. If a tuned buffer grows, returns the window that it
+    /// The application has read `read` bytes. If a tuned buffer grows, returns the window that it
     /// offers now.
     pub(crate) fn on_read(&mut self, read: u64, subflows: Incoming) -> Option<u64> {
         let rounds = self.reading.as_mut()?;
@@ -149,7 +149,7 @@ impl ReceiveWindow {
         (self.capacity > before).then(|| self.offered())
     }
 
-    /// Open the window to so many bytes, because of data that arrived on the subflow that
+    /// Open the window to `bytes` bytes, because of data that arrived on the subflow that
     /// acknowledges now.
     pub(crate) fn open_to(&mut self, bytes: u32) {
         self.opened = match self.memory.opens_together {
@@ -172,7 +172,7 @@ impl ReceiveWindow {
         (1 << self.scale) - 1
     }
 
-    /// The subflow of a TCP connection holds so many bytes beyond a hole.
+    /// The subflow of a TCP connection holds `bytes` bytes beyond a hole.
     pub(crate) fn note_waiting_below(&mut self, bytes: u64) {
         self.waiting_below = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
@@ -211,7 +211,7 @@ impl ReceiveWindow {
         (held.read + self.offered()).saturating_sub(charged)
     }
 
-    /// Reduction of the window by so many bytes in the buffer of a socket.
+    /// Reduction of the window by `bytes` bytes in the buffer of a socket.
     #[inline]
     fn charged(&self, bytes: u64) -> u64 {
         self.memory.charged(bytes, self.offered(), self.capacity())
@@ -254,10 +254,10 @@ impl ReceiveWindow {
         }
     }
 
-    /// The window to advertise now, and whether the application has read so much that it would at
-    /// least double. Then the peer may be waiting, and is told on every subflow. The promised edge
-    /// moves only by a worthwhile step, so that the sender is not drawn into small segments.
-    /// RFC 9293 §3.8.6.2.2. Full segments have `mss` bytes.
+    /// The window to advertise now, and whether reads of the application have made it at least
+    /// double. The peer may then be waiting, so every subflow advertises the window. The promised
+    /// edge moves only by a worthwhile step, to avoid small segments (RFC 9293 §3.8.6.2.2). Full
+    /// segments have `mss` bytes.
     #[inline]
     pub(crate) fn poll(&mut self, held: RecvQueueState, mss: u64) -> (u64, bool) {
         let free = self.free(held);

@@ -74,14 +74,14 @@ impl SendBuffer {
     }
 
     /// Returns `true` if a subflow's share of the buffer is full, so that it takes no more data
-    /// until the peer acknowledges some (`sk_stream_memory_free`). `queued` bytes of memory hold its
-    /// data, and its congestion window had so many `segments`.
+    /// until the peer acknowledges some (`sk_stream_memory_free`). `queued` bytes of memory hold
+    /// its data, and its congestion window has `segments` segments.
     pub(crate) fn share_is_full(&self, queued: u64, segments: u16) -> bool {
         let share = if self.autotuned { self.share(segments) } else { self.capacity };
         queued >= share
     }
 
-    /// The subflows have so much memory together for data to send.
+    /// Adapt to the memory for data to send of all subflows together, in bytes.
     pub(crate) fn tune(&mut self, subflows: u64) {
         if self.autotuned {
             self.grow_to(match self.fragments() {
@@ -91,7 +91,7 @@ impl SendBuffer {
         }
     }
 
-    /// The same, with no more than so many bytes until it grows.
+    /// The same buffer, with at most `bytes` bytes until it grows.
     pub(crate) fn beginning_with(self, bytes: u64) -> Self {
         SendBuffer { capacity: self.capacity.min(bytes), ..self }
     }
@@ -138,7 +138,7 @@ impl SendBuffer {
         charged.saturating_mul(3) <= self.capacity.saturating_mul(2)
     }
 
-    /// So many bytes are written, no more than there is room for.
+    /// The application writes `bytes` bytes, which fit into the buffer.
     pub(crate) fn charge(&mut self, bytes: u64, offsets: SendOffsets) {
         match self.charging.as_deref_mut() {
             None | Some(Charging::Segments(_)) => {}
@@ -183,7 +183,7 @@ impl SendBuffer {
         self.capacity
     }
 
-    /// Grow to so many bytes, within the requested size; it never shrinks.
+    /// Grow to `bytes` bytes, within the requested size; it never shrinks.
     pub(crate) fn grow_to(&mut self, bytes: u64) {
         self.capacity = self.capacity.max(bytes.min(self.most));
     }

@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn missed_bursts_cost_no_search() {
         // A subflow with a delay of 1 ms fails. Its ten million bursts before that of the other are
-        // passed over at once.
+        // skipped at once.
         let mut daps = daps();
         let [fast, slow] = [path(0, 1, 1), path(1, 10_000_000, 1)];
         assert_eq!(order(&mut daps, &[fast, slow], 2), "00");

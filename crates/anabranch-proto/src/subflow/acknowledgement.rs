@@ -111,8 +111,8 @@ impl Subflow {
         true
     }
 
-    /// Returns `true` if nothing is outstanding or in doubt, and the segment says nothing about it.
-    /// This is the common case of a host that only receives.
+    /// Returns `true` if nothing is outstanding or unsettled, and the segment reports nothing about
+    /// it. This is the common case of a host that only receives.
     fn expects_no_acknowledgement(&self, segment: &Segment) -> bool {
         self.board.is_empty()
             && self.recovery.is_settled()

@@ -83,8 +83,8 @@ impl Congestion {
         }
     }
 
-    /// An acknowledgement showed that the segment `number`, whose transmission was number `order`, is
-    /// lost. So many are deemed lost so far.
+    /// An acknowledgement showed that the segment `number`, whose transmission was number `order`,
+    /// is lost. `lost` segments are deemed lost so far.
     pub(super) fn on_segment_lost(&mut self, now: Instant, order: u64, number: u64, lost: u64) {
         let found = self.sampler_mut().and_then(|sampler| sampler.lost(now, order, number, lost));
         if let Some(lost) = found {
@@ -93,7 +93,7 @@ impl Congestion {
         }
     }
 
-    /// An acknowledgement is processed, and so many segments are deemed lost so far. Returns its
+    /// An acknowledgement is processed, and `lost` segments are deemed lost so far. Returns its
     /// deliveries if the control models the path.
     pub(super) fn finish_ack(&mut self, now: Instant, lost: u64) -> Option<Deliveries> {
         let Paced { pacer, sampler } = self.paced.as_deref_mut()?;
@@ -285,7 +285,7 @@ fn bytes_in(rate: u64, srtt: Duration) -> u64 {
     (u128::from(rate) * u128::from(srtt.as_nanos()) / 1_000_000_000) as u64
 }
 
-/// Rate in bytes a second of so many bytes in a round-trip time; 0 without such a time.
+/// Rate in bytes a second if a round-trip time carries `bytes` bytes; 0 without a round-trip time.
 fn bytes_a_second(bytes: u64, srtt: Option<Duration>) -> u64 {
     let nanoseconds = srtt.map_or(u64::MAX, |srtt| srtt.as_nanos().max(1));
     u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(nanoseconds)).unwrap_or(u64::MAX)

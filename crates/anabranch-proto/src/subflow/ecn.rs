@@ -24,8 +24,8 @@ impl Said {
 /// ECN on one subflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ecn {
-    ours: Said,
-    theirs: Said,
+    local: Said,
+    remote: Said,
     /// Data may be marked.
     agreed: bool,
     /// Acknowledgements carry ECE until CWR arrives.
@@ -43,15 +43,15 @@ impl Ecn {
     /// Flags of the `number`th SYN of a host; it offers ECN if `wanted`.
     pub(super) fn offer(&mut self, wanted: bool, number: u32) -> Flags {
         let yes = wanted && number <= OFFERING_SYNS;
-        self.ours.say(yes);
+        self.local.say(yes);
         self.settle();
         if yes { Flags::ECE | Flags::CWR } else { Flags::default() }
     }
 
     /// Flags of a SYN/ACK. RFC 3168 §6.1.1: ECN requires that every SYN has offered it.
     pub(super) fn answer(&mut self, wanted: bool) -> Flags {
-        let yes = wanted && self.theirs.yes && !self.theirs.no;
-        self.ours.say(yes);
+        let yes = wanted && self.remote.yes && !self.remote.no;
+        self.local.say(yes);
         self.settle();
         if yes { Flags::ECE } else { Flags::default() }
     }
@@ -60,13 +60,13 @@ impl Ecn {
     /// of the SYN, and is no answer.
     pub(super) fn on_syn(&mut self, flags: Flags) {
         let is_answer = flags.contains(Flags::ACK);
-        self.theirs.say(flags.contains(Flags::ECE) && flags.contains(Flags::CWR) != is_answer);
+        self.remote.say(flags.contains(Flags::ECE) && flags.contains(Flags::CWR) != is_answer);
         self.settle();
     }
 
     /// RFC 3168 §6.1.1: ECN is agreed if both hosts have accepted it and neither has ever refused.
     fn settle(&mut self) {
-        self.agreed = self.ours.yes && !self.ours.no && self.theirs.yes && !self.theirs.no;
+        self.agreed = self.local.yes && !self.local.no && self.remote.yes && !self.remote.no;
     }
 
     /// Returns `true` if data may be marked.
@@ -84,7 +84,7 @@ impl Ecn {
         if flags.contains(Flags::CWR) {
             self.echoing = false;
         }
-        let news = marked && self.ours.yes && !self.echoing;
+        let news = marked && self.local.yes && !self.echoing;
         self.echoing |= news;
         news
     }

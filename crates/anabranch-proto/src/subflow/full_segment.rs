@@ -25,8 +25,8 @@ impl FullSegment {
         self.bytes.into()
     }
 
-    /// Take a segment with `bytes` of payload, at most 65,535. Returns whether it is shorter than a
-    /// full-sized segment.
+    /// Record a segment with `bytes` of payload, at most 65,535. Returns `true` if it is shorter
+    /// than a full-sized segment.
     #[inline]
     pub(super) fn measure(&mut self, bytes: usize, flags: Flags) -> bool {
         let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);

@@ -148,8 +148,8 @@ impl Handshake {
         self.met_earlier = true;
     }
 
-    /// The data of the peer's SYN was taken.
-    pub(super) fn take_data(&mut self) {
+    /// The data of the peer's SYN was received.
+    pub(super) fn on_data_received(&mut self) {
         self.took_data = true;
     }
 
@@ -184,11 +184,11 @@ impl Handshake {
         (sent != Instant::FAR_FUTURE && is_answered).then(|| now.saturating_since(sent))
     }
 
-    /// Keep a SYN with text or a FIN for later. Not one of Multipath TCP: there is no mapping for its
-    /// text, which the peer will send again.
+    /// Keep a SYN with payload or a FIN for later. A SYN of Multipath TCP is not kept: its payload
+    /// has no mapping, and the peer will send it again.
     pub(super) fn keep_payload(&mut self, syn: &Segment) {
-        let text = !syn.payload.is_empty() || syn.header.flags.contains(Flags::FIN);
-        self.syn_payload = (text && syn.options.control.is_none()).then(|| Box::new(syn.clone()));
+        let keeps = !syn.payload.is_empty() || syn.header.flags.contains(Flags::FIN);
+        self.syn_payload = (keeps && syn.options.control.is_none()).then(|| Box::new(syn.clone()));
     }
 
     pub(super) fn take_payload(&mut self) -> Option<Box<Segment>> {

@@ -33,7 +33,7 @@ pub(crate) struct RxOutcome {
 }
 
 impl Subflow {
-    /// Take a segment; its payload is moved out if it is accepted.
+    /// Handle a segment; its payload is moved out if it is accepted.
     pub(crate) fn handle_segment(
         &mut self,
         now: Instant,
@@ -112,17 +112,17 @@ impl Subflow {
         }
         self.judge_handshake(now, &segment.options, arrived.views);
         let taken = taken.unwrap_or(0);
-        self.take_window_of_syn(segment, 1 + taken);
+        self.apply_syn_window(segment, 1 + taken);
         self.establish(now);
         (self.una, self.nxt) = (1 + taken, 1 + taken);
         self.totals.bytes_sent += taken;
         self.handshake.keep_payload(segment);
-        self.receive_text_of_syn(now, arrived.window);
+        self.receive_syn_payload(now, arrived.window);
         self.receiver.demand_ack();
         RxOutcome { acceptable: true, established: true, ack: 1 + taken }
     }
 
-    /// Take the peer's parameters from a SYN. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
+    /// Apply the peer's parameters in a SYN. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
     pub(super) fn handle_syn(&mut self, now: Instant, segment: &Segment) {
         self.ecn.on_syn(segment.header.flags);
         let options = &segment.options;
@@ -147,8 +147,8 @@ impl Subflow {
         }
     }
 
-    /// Take the window of a SYN, which begins at the offset `from`.
-    fn take_window_of_syn(&mut self, segment: &Segment, from: u64) {
+    /// Apply the window of a SYN, which begins at the offset `from`.
+    fn apply_syn_window(&mut self, segment: &Segment, from: u64) {
         let window = u64::from(segment.header.window);
         self.send_window.update(Advertised {
             seq: 0,
@@ -244,13 +244,13 @@ impl Subflow {
         let same_window = self.update_window(now, distance, ack, segment, arrived.shared_window);
         let established = self.complete_handshake(now, &segment.options, arrived.views);
         if self.liveness.on_answer() {
-            self.timers.stop(Timer::Doubt);
+            self.timers.stop(Timer::Verification);
         }
         self.repeat_priority(now, segment);
         self.update_recent_timestamp(now, distance, &segment.options);
         self.process_ack(now, ack, same_window, segment, arrived.views);
         // Seventh, the text; eighth, FIN.
-        let queued = established && self.receive_text_of_syn(now, arrived.window);
+        let queued = established && self.receive_syn_payload(now, arrived.window);
         let distance = if queued { self.receiver.distance(text_at) } else { distance };
         self.receive(now, distance, segment, arrived.window);
         self.advance_close(now);
@@ -447,15 +447,15 @@ impl Subflow {
         }
     }
 
-    /// Take the data of the SYN now, before the handshake is complete. RFC 7413 §4.2.2.
-    pub(crate) fn take_data_of_syn(&mut self, now: Instant, syn: &Segment, window: u64) {
-        self.take_window_of_syn(syn, 1);
-        self.handshake.take_data();
+    /// Receive the data of the SYN now, before the handshake is complete. RFC 7413 §4.2.2.
+    pub(crate) fn receive_syn_data(&mut self, now: Instant, syn: &Segment, window: u64) {
+        self.apply_syn_window(syn, 1);
+        self.handshake.on_data_received();
         self.receive(now, 0, &mut syn.clone(), window);
     }
 
     /// RFC 9293 §3.10.7.3: data of the SYN is accepted when the subflow is established.
-    fn receive_text_of_syn(&mut self, now: Instant, window: u64) -> bool {
+    fn receive_syn_payload(&mut self, now: Instant, window: u64) -> bool {
         let Some(mut segment) = self.handshake.take_payload() else { return false };
         self.receive(now, 0, &mut segment, window);
         self.advance_close(now);

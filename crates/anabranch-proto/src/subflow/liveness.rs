@@ -1,4 +1,4 @@
-//! Signs of life: whether the peer still answers on a subflow.
+//! Liveness: whether the peer still answers on a subflow.
 
 use anabranch_wire::Instant;
 
@@ -16,7 +16,7 @@ pub(super) struct Liveness {
     /// A zero-length segment that elicits an acknowledgement must be sent.
     probe_due: bool,
     /// The peer reports that the path is gone, and nothing has arrived over it since.
-    doubtful: bool,
+    unverified: bool,
     /// Acceptable segments that have arrived, and their number when the retransmission timer last
     /// expired.
     answers: u32,
@@ -32,12 +32,12 @@ impl Liveness {
         self.keep_alive_probes = 0;
     }
 
-    /// An acceptable segment has arrived. Returns `true` if it ends a doubt.
+    /// An acceptable segment has arrived. Returns `true` if that verifies the path.
     #[inline]
     pub(super) fn on_answer(&mut self) -> bool {
         self.answers = self.answers.wrapping_add(1);
         self.stale = false;
-        std::mem::take(&mut self.doubtful)
+        std::mem::take(&mut self.unverified)
     }
 
     /// The peer has acknowledged something new.
@@ -87,9 +87,9 @@ impl Liveness {
     }
 
     /// The peer reports that the path is gone. Returns `true` if that is news.
-    pub(super) fn doubt(&mut self) -> bool {
-        let news = !self.doubtful;
-        self.doubtful = true;
+    pub(super) fn require_verification(&mut self) -> bool {
+        let news = !self.unverified;
+        self.unverified = true;
         news
     }
 
@@ -97,7 +97,7 @@ impl Liveness {
     #[inline]
     pub(super) fn is_in_question(&self, rule: SilenceRule) -> bool {
         let silent = rule == SilenceRule::FirstTimeout && self.timeouts_in_a_row > 0;
-        silent || self.doubtful || self.stale
+        silent || self.unverified || self.stale
     }
 
     pub(super) fn demand_probe(&mut self) {

@@ -559,7 +559,7 @@ impl Subflow {
         self.receiver.enter_quickack(window);
     }
 
-    /// Let the receive window open up to so many bytes.
+    /// Let the receive window open up to `bytes` bytes.
     pub(crate) fn open_window_up_to(&mut self, bytes: u64) {
         self.receiver.open_up_to(bytes);
     }
@@ -579,9 +579,9 @@ impl Subflow {
     /// The peer reports that the path is gone. RFC 8684 §3.4.2: this is believed only if nothing
     /// answers.
     pub(crate) fn verify_liveness(&mut self, now: Instant) {
-        if self.is_established() && self.liveness.doubt() {
+        if self.is_established() && self.liveness.require_verification() {
             self.liveness.demand_probe();
-            self.timers.set(Timer::Doubt, now + self.rtt.rto_without_backoff() * 2);
+            self.timers.set(Timer::Verification, now + self.rtt.rto_without_backoff() * 2);
         }
     }
 

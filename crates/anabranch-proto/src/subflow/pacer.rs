@@ -55,7 +55,7 @@ impl Pacer {
         self.waits = false;
     }
 
-    /// A segment with so many bytes was sent, at a rate in bytes a second. A new burst has at most
+    /// A segment with `bytes` bytes was sent, at a rate in bytes a second. A new burst has at most
     /// `largest` segments.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, rate: u64, largest: u64) {
         self.rate = rate;

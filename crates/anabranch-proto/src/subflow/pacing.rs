@@ -32,7 +32,7 @@ impl Subflow {
         }
     }
 
-    /// A segment with so many bytes was sent, new or not.
+    /// A segment with `bytes` bytes was sent, new or not.
     #[inline]
     pub(super) fn pace(&mut self, now: Instant, bytes: u64) {
         if self.congestion.is_paced() {

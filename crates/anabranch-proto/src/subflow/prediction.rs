@@ -17,8 +17,8 @@ pub(crate) struct Predicted {
 }
 
 impl Subflow {
-    /// Take the segment if it is a usual one; its payload is moved out. Otherwise returns `None`, and
-    /// nothing has changed.
+    /// Accept the segment if it is a usual one; its payload is moved out. Otherwise returns `None`,
+    /// and nothing has changed.
     ///
     /// For such a segment, the steps of RFC 9293 §3.10.7.4 that are left out here find nothing to do.
     #[inline]
@@ -44,7 +44,7 @@ impl Subflow {
         self.liveness.on_segment();
         let same_window = self.update_window(now, distance, ack, segment, arrived.shared_window);
         if self.liveness.on_answer() {
-            self.timers.stop(Timer::Doubt);
+            self.timers.stop(Timer::Verification);
         }
         self.update_recent_timestamp(now, distance, &segment.options);
         let acknowledges = self.process_ack(now, ack, same_window, segment, arrived.views);
@@ -52,8 +52,8 @@ impl Subflow {
         Some(Predicted { acknowledges, payload })
     }
 
-    /// Take the payload. Returns it if it is the next, and nothing waits for the data level or for missing
-    /// data.
+    /// Accept the payload. Returns it if it is the next, and nothing waits for the data level or
+    /// for missing data.
     #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     fn receive_usual(
         &mut self,

@@ -18,8 +18,8 @@ pub(super) struct RateSampler {
     delivered_at: Instant,
     /// Transmission time of the segment that was acknowledged last.
     first_sent_at: Instant,
-    /// The sender had nothing to send; samples count as limited by the application until so many
-    /// segments are delivered.
+    /// The sender had nothing to send; samples count as limited by the application until this
+    /// number of segments is delivered.
     limited_until: Option<u64>,
     /// Snapshots of the transmissions from number `base` on; `None` once they gave their sample.
     snapshots: VecDeque<Option<Snapshot>>,
@@ -130,7 +130,7 @@ impl RateSampler {
         }
     }
 
-    /// The transmission number `order` is deemed lost, after so many others. `None` if it had no
+    /// The transmission number `order` is deemed lost, as the `lost`th one. `None` if it had no
     /// snapshot.
     #[cold]
     pub(super) fn lost(
@@ -152,7 +152,7 @@ impl RateSampler {
         })
     }
 
-    /// The acknowledgement is processed, after which so many segments are deemed lost. Returns the
+    /// The acknowledgement is processed, after which `lost` segments are deemed lost. Returns the
     /// segments that it delivered, and the delivery rate that it shows.
     pub(super) fn finish(&mut self, now: Instant, lost: u64) -> (u64, Option<DeliveryRate>) {
         if self.limited_until.is_some_and(|end| self.delivered > end) {

@@ -58,12 +58,12 @@ struct AckState {
     answers: bool,
 }
 
-/// Bytes in the buffer that take up room when a segment arrives.
+/// Bytes that occupy the buffer when a segment arrives.
 #[derive(Clone, Copy, Debug)]
 enum Held {
-    /// So many, and the segment.
+    /// This number, and the bytes of the segment.
     With(u32),
-    /// So many. The segment does not count yet.
+    /// This number. The segment does not count yet.
     Besides(u32),
 }
 
@@ -112,12 +112,12 @@ impl Receiver {
         self.acks.opening
     }
 
-    /// The window may open up to so many bytes.
+    /// The window may open up to `bytes` bytes.
     pub(crate) fn open_up_to(&mut self, bytes: u64) {
         self.acks.opening.limit = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
-    /// So many bytes have arrived beyond a hole. They also open the window.
+    /// `bytes` bytes have arrived beyond a hole. They also open the window.
     pub(crate) fn open_beyond_hole(&mut self, bytes: u32) {
         let held = (self.out_of_order.bytes() as u32).saturating_sub(bytes);
         self.acks.open_window(bytes, self.full_segment.bytes(), Held::Besides(held));
@@ -167,7 +167,7 @@ impl Receiver {
     }
 
     /// As [`Receiver::receive`], for the next `bytes` bytes of a subflow that
-    /// [holds nothing](Receiver::holds_nothing) and has not heard of a FIN. The caller keeps them.
+    /// [holds nothing](Receiver::holds_nothing) and has received no FIN. The caller keeps them.
     #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn receive_next(&mut self, now: Instant, bytes: usize, flags: Flags) {
         self.acks.last_data = now;
@@ -396,7 +396,7 @@ impl Receiver {
 }
 
 impl AckState {
-    /// Handle the arrival of a segment of so many bytes, where data takes up room. Returns `true` if
+    /// Handle the arrival of a segment of `bytes` bytes, if data takes up room. Returns `true` if
     /// the window opens. An odd number of quick acknowledgements is left then. Linux:
     /// `tcp_grow_window`.
     #[inline(always)] // Each segment takes it, and LLVM does not inline it.

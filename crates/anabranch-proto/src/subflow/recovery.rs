@@ -239,8 +239,8 @@ impl Recovery {
         Some(last + self.reach(board.bytes_sacked(), rtt, mss))
     }
 
-    /// Time after its transmission at which a segment is lost, with so many bytes SACKed. RFC 8985 §6.2
-    /// step 5.
+    /// Time after its transmission at which a segment is lost, with `sacked` bytes SACKed. RFC 8985
+    /// §6.2 step 5.
     fn reach(&self, sacked: u64, rtt: &RttEstimator, mss: u64) -> Duration {
         self.rack.rtt + self.reordering_window(sacked, rtt, mss)
     }

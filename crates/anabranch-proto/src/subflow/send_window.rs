@@ -12,7 +12,7 @@ pub(crate) struct SendWindow {
     from: u64,
     /// Largest window advertised, in bytes.
     largest: u32,
-    /// The window that counts on a host that passes over smaller ones, in bytes.
+    /// Effective window of a host that ignores smaller windows, in bytes.
     kept: u32,
     /// The window advertised last belongs to the connection.
     shared: bool,
@@ -36,9 +36,9 @@ pub(super) struct Advertised {
 }
 
 impl SendWindow {
-    /// Take an advertisement. TCP's window is that of the newest segment, and may shrink (RFC 9293
-    /// §3.10.7.4, §3.8.6). A shared one only grows, since segments of different subflows overtake
-    /// each other (RFC 8684 §3.3.5).
+    /// Apply an advertised window. TCP's window is that of the newest segment, and may shrink (RFC
+    /// 9293 §3.10.7.4, §3.8.6). A shared window only grows, because segments of different subflows
+    /// overtake each other (RFC 8684 §3.3.5).
     #[inline(always)] // Each segment takes it, and LLVM does not inline it.
     pub(super) fn update(&mut self, new: Advertised) {
         let edge = new.ack + new.window;
@@ -55,8 +55,8 @@ impl SendWindow {
         self.edge = if new.shared { self.edge.max(edge) } else { self.advertised };
     }
 
-    /// The window that counts on a host that passes over an advertisement of less which neither
-    /// acknowledges nor brings anything new, in bytes. RFC 9293 §3.10.7.4 takes such advertisements.
+    /// Effective window in bytes of a host that ignores a smaller window if the segment neither
+    /// acknowledges nor carries anything new. RFC 9293 §3.10.7.4 accepts such windows.
     pub(crate) fn kept(&self) -> u64 {
         self.kept.into()
     }

@@ -58,7 +58,7 @@ impl Subflow {
                 }
                 Timer::KeepAlive => self.on_keep_alive(now),
                 Timer::UserTimeout => self.give_up(),
-                Timer::Doubt => self.reset(None),
+                Timer::Verification => self.reset(None),
                 Timer::TimeWait => self.close(SubflowEnd::Finished),
             }
         }

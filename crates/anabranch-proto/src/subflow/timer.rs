@@ -19,7 +19,7 @@ pub(crate) enum Timer {
     UserTimeout,
     /// When to give up a path that the peer has reported as gone, and that does not answer. RFC
     /// 8684 §3.4.2.
-    Doubt,
+    Verification,
     /// When the port pair may be forgotten. RFC 9293 §3.6.1.
     TimeWait,
 }
@@ -33,7 +33,7 @@ impl crate::timers::Timer for Timer {
         Timer::DelayedAck,
         Timer::KeepAlive,
         Timer::UserTimeout,
-        Timer::Doubt,
+        Timer::Verification,
         Timer::TimeWait,
     ];
 

@@ -452,15 +452,15 @@ fn a_lost_address_makes_only_its_own_subflow_potentially_failed() {
     let mut pair = both(on_any_platform(), 3);
     pair.settle(500);
     pair.client.handle_address_change(pair.now, client_address(2), false);
-    let mut liveness_doubtful = [false; 3];
+    let mut liveness_unverified = [false; 3];
     for _ in 0..100 {
         pair.run_ms(1);
         let accepted = pair.accepted.expect("accepted");
         for (slot, stats) in pair.server.subflow_stats(accepted).enumerate() {
-            liveness_doubtful[slot] |= stats.view.usability != Usability::Usable;
+            liveness_unverified[slot] |= stats.view.usability != Usability::Usable;
         }
     }
-    assert_eq!(liveness_doubtful, [false, false, true]);
+    assert_eq!(liveness_unverified, [false, false, true]);
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Serve the metrics to whoever connects.
+/// Serve the metrics to every client that connects.
 pub(super) async fn serve(address: SocketAddr, shared: Arc<Shared>) -> io::Result<()> {
     let listener = TcpListener::bind(address)
         .await

@@ -76,7 +76,7 @@ impl Arrivals {
         }
     }
 
-    /// Where the blocks spent their delays.
+    /// Components of the blocks' delays.
     pub(super) fn block_delays(&self) -> &BlockDelays {
         &self.block_delays
     }

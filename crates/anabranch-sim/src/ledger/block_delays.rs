@@ -100,7 +100,7 @@ impl BlockDelays {
 
     /// A packet leaves `sender` on `path`.
     pub(crate) fn on_sent(&mut self, now: Instant, sender: Side, path: usize, packet: &Packet) {
-        if let Some((flow_delays, segment)) = self.journey_of(sender, packet) {
+        if let Some((flow_delays, segment)) = self.data_segment_of(sender, packet) {
             flow_delays.on_sent(now, path, segment);
         }
     }
@@ -113,12 +113,12 @@ impl BlockDelays {
         path: usize,
         packet: &Packet,
     ) {
-        if let Some((flow_delays, segment)) = self.journey_of(receiver.opposite(), packet) {
+        if let Some((flow_delays, segment)) = self.data_segment_of(receiver.opposite(), packet) {
             flow_delays.on_arrival(now, path, segment);
         }
     }
 
-    fn journey_of<'p>(
+    fn data_segment_of<'p>(
         &mut self,
         sender: Side,
         packet: &'p Packet,
@@ -267,7 +267,7 @@ impl FlowDelays {
         }
     }
 
-    /// Of the pieces that overlap `range`, the one that arrived last: when it was first sent, and
+    /// The piece that arrived last among those that overlap `range`: when it was first sent, and
     /// the transmission of it that arrived first.
     fn last_piece(&self, range: std::ops::Range<u64>) -> Option<(Instant, Copy, Instant)> {
         // A piece that begins before the block may reach into it.

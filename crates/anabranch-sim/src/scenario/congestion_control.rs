@@ -41,8 +41,8 @@ impl CongestionControl {
         }
     }
 
-    /// Whether HyStart++ ends slow start by default. All paths must have the same congestion
-    /// control.
+    /// Returns `true` if HyStart++ ends slow start by default. All paths must have the same
+    /// congestion control.
     pub(super) fn has_hystart(&self) -> bool {
         let each = self.each();
         let same = each.windows(2).all(|pair| pair[0] == pair[1]);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Inferred<T>(Option<T>);
 
 impl<T> Inferred<T> {
-    /// Whether the value has been neither given nor inferred yet.
+    /// Returns `true` if the value has been neither given nor inferred yet.
     pub(super) fn is_missing(&self) -> bool {
         self.0.is_none()
     }

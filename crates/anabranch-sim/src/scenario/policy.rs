@@ -28,7 +28,8 @@ const PREFIX: &str = "custom:";
 /// The prefix before that one had its name.
 const OLD_PREFIX: &str = "own:";
 
-/// Whether a text names a Python file, and perhaps a class in it. No built-in policy does.
+/// Returns `true` if a text names a Python file, and perhaps a class in it. No built-in policy
+/// does.
 fn names_python_file(text: &str) -> bool {
     text.contains(".py:") || text.ends_with(".py")
 }

@@ -20,17 +20,17 @@ pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Box<dyn Read 
     })
 }
 
-/// Whether a file that begins with `bytes` is read decompressed.
+/// Returns `true` if a file that begins with `bytes` is read decompressed.
 pub(super) fn is_compressed(bytes: &[u8]) -> bool {
     is_gzip(bytes) || is_zstandard(bytes)
 }
 
-/// Whether a file of gzip begins here. RFC 1952.
+/// Returns `true` if a gzip file begins here. RFC 1952.
 fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
-/// Whether a frame of Zstandard begins here, or one that decoders skip. RFC 8878.
+/// Returns `true` if a Zstandard frame begins here, or a frame that decoders skip. RFC 8878.
 fn is_zstandard(bytes: &[u8]) -> bool {
     match bytes {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => true,

@@ -210,7 +210,7 @@ fn esp(bytes: &[u8]) -> Option<Found<'_>> {
     (bytes.len() > 8 && bytes[..4] != [0; 4]).then_some(Found::Stop(Unread::Encrypted))
 }
 
-/// Whether a record of DTLS 1.0 or 1.2 with data begins here. RFC 6347.
+/// Returns `true` if a DTLS 1.0 or 1.2 record with data begins here. RFC 6347.
 fn is_dtls(bytes: &[u8]) -> bool {
     matches!(bytes, [23, 0xfe, 0xff | 0xfd, ..])
 }

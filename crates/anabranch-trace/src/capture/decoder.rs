@@ -251,7 +251,7 @@ fn offset_in(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }
 
-/// Whether packets of this protocol may carry TCP, directly or in a tunnel.
+/// Returns `true` if packets of this protocol may carry TCP, directly or in a tunnel.
 fn may_carry_tcp(protocol: u8) -> bool {
     matches!(protocol, TCP | UDP | 4 | 41 | 47 | 97 | 137)
 }

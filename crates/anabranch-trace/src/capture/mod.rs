@@ -171,8 +171,8 @@ impl<R: Read> Input<R> {
     }
 }
 
-/// Whether a file that begins with these bytes is a capture, perhaps a compressed one. At least 4 bytes
-/// are needed. The contents of a compressed file remain unknown.
+/// Returns `true` if a file that begins with these bytes is a capture, perhaps a compressed one. At
+/// least 4 bytes are needed. The contents of a compressed file remain unknown.
 pub fn begins_capture(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|magic| {
         *magic == pcapng::SECTION_HEADER
@@ -182,7 +182,7 @@ pub fn begins_capture(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether a file is compressed in a way that is not read: xz, bzip2 or lz4.
+/// Returns `true` if a file is compressed in a way that is not read: xz, bzip2 or lz4.
 fn is_foreign(magic: [u8; 4]) -> bool {
     matches!(
         magic,

@@ -9,7 +9,7 @@ pub(super) fn radiotap(bytes: &[u8]) -> Option<(&[u8], bool)> {
     Some((bytes.get(length.max(8)..)?, has_padding(bytes)))
 }
 
-/// Whether the flags of radiotap say that the 802.11 header is padded to whole words.
+/// Returns `true` if the flags of radiotap say that the 802.11 header is padded to whole words.
 fn has_padding(bytes: &[u8]) -> bool {
     let word = |at: usize| bytes.get(at..at + 4).map(|word| [word[0], word[1], word[2], word[3]]);
     let Some(present) = word(4).map(u32::from_le_bytes) else { return false };

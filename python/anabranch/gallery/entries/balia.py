@@ -86,7 +86,7 @@ def _goodputs(curve: str) -> list[Values]:
 
 
 def convergence_s(curve: str) -> Measure:
-    """How long the added capacity would have been unused if then all of it were used at once, in s.
+    """Equivalent time in s for which all of the added capacity is unused after the step.
 
     This is the shortfall in bytes after the step, relative to a run with steady capacity, divided
     by the added capacity.
@@ -95,7 +95,7 @@ def convergence_s(curve: str) -> Measure:
 
 
 def _later(curve: str, other: str) -> Quantity:
-    """How much later one algorithm converges than another."""
+    """Difference between the convergence times of two algorithms."""
 
     def difference(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
         return _seconds(a, b, axis) - _seconds(c, d, axis)

@@ -115,7 +115,7 @@ CLAIMS = (
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Why the pauses differ."""
+    """Causes of the different pauses."""
     pause, goodput = (metric.texts(results, partial(at, event=OFF)) for metric in (PAUSE, GOODPUT))
     return [
         "In full and backup mode, both subflows are open, and the client's REMOVE_ADDR over 3G "

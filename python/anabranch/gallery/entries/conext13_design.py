@@ -50,11 +50,11 @@ COUNTS = {"quick": 24, "full": 200}
 
 def _evenness(results: Results) -> Estimate:
     count = COUNTS[results.provenance["tier"]]
-    ours = design.least_distance(design.wsp(count, 6, two_path_design.DESIGN_SEED))
+    designed = design.least_distance(design.wsp(count, 6, two_path_design.DESIGN_SEED))
     random = [
         design.least_distance(np.random.default_rng(seed).random((count, 6))) for seed in range(20)
     ]
-    return estimate(lambda a, axis: ours / np.median(a, axis=axis), np.array(random))
+    return estimate(lambda a, axis: designed / np.median(a, axis=axis), np.array(random))
 
 
 _LOW = benefits(NEW, LOW)

@@ -244,7 +244,7 @@ _LTE_WINDOWS = {
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Why the schedulers differ, and what the paper's numbers depend on."""
+    """Causes of the schedulers' differences, and conditions of the paper's numbers."""
 
     def over_rates(values: Callable[[float], float], form: str) -> str:
         return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)

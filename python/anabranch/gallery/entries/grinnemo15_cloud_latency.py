@@ -187,7 +187,7 @@ def _paired(results: Results, above: dict[str, Factor], below: dict[str, Factor]
 
 
 def is_carried(results: Results, application: str, rtt: int, loss: int) -> bool:
-    """Does TCP on average deliver a Netflix burst before the next burst is due?
+    """`True` if TCP on average delivers a Netflix burst before the next burst is due.
 
     Otherwise bursts wait for earlier bursts, and the latency grows with the length of the run.
     """
@@ -427,7 +427,7 @@ _BURST_CURVES = {
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Where MPTCP becomes slower than TCP, overloaded settings, and how the schedulers decide."""
+    """Settings in which MPTCP is slower than TCP or overloaded, and the schedulers' decisions."""
 
     def ratios(application: str, curve: str = MPTCP) -> str:
         settings = _over_ratio(application, curve)

@@ -99,7 +99,7 @@ CLAIMS = (
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Where the long delays come from."""
+    """Sources of the long delays."""
     redundant, min_rtt, wifi, lte = (
         P99.text(results, at(curve, STRESSED)) for curve in (REDUNDANT, MIN_RTT, TCP_WIFI, TCP_LTE)
     )

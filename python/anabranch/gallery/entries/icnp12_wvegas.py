@@ -41,7 +41,7 @@ _LONG = (EQUAL, UNEQUAL)
 
 THREE, APART = "three flows", "three flows, apart"
 APART_S = 5
-"""How much later than the others the flow over both links starts."""
+"""Delay with which the flow over both links starts, relative to the others."""
 LOAD = "load comes and goes"
 ONE_SUBFLOW, TWO_SUBFLOWS = "one link, one subflow", "one link, two subflows"
 _SUBFLOWS = {ONE_SUBFLOW: 1, TWO_SUBFLOWS: 2}
@@ -143,7 +143,7 @@ def share_of_two(results: Results, curve: str, since_s: int, until_s: int) -> Sa
 
 
 def shift(curve: str, change_s: int) -> Values:
-    """How far the share of the second path moves within 10 s of a change, in percentage points.
+    """Change of the second path's share within 10 s of a load change, in percentage points.
 
     A move away from the loaded path counts as positive.
     """

@@ -100,7 +100,7 @@ def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """How the stacks count buffers, the measured goodputs, and the emulator's lateness."""
+    """Buffer accounting of the stacks, measured goodputs, and the emulator's lateness."""
     goodput = GOODPUT.texts(results, at)
     return [
         "If a program requests 100 kB, getsockopt on Linux returns 200 kB, and each segment takes "

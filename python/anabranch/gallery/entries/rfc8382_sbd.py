@@ -1,4 +1,4 @@
-"""RFC 8382: does the sender detect which of its subflows share a bottleneck?"""
+"""RFC 8382: detection of subflows that share a bottleneck."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _goodput(environment: str, connection: str) -> Draw:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """How often the detection is right, TCP's share, and why the warm-up is long."""
+    """Accuracy of the detection, TCP's share, and the reason for the long warm-up."""
     together = {each: np.mean(verdicts(each)(results)) for each in (SHARED, DISJOINT)}
     shares = [f"{curve} {np.median(tcp_shares(curve)(results)):.2f}" for curve in STYLES]
     return [

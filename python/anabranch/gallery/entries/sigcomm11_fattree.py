@@ -278,7 +278,7 @@ def _overview(results: Results) -> Table:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """How the routes are chosen, and what the optimum leaves out."""
+    """Choice of the routes, and omissions of the optimum."""
     single, eight = (mean(share(*case), 100)(results).text() for case in (_ONE, _EIGHT))
     return [
         f"Of the optimum, TCP reaches {single} % and LIA with eight subflows {eight} %.",

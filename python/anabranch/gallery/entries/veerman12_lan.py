@@ -50,7 +50,7 @@ TWO_TEN_MB = 20.0
 
 TRANSFER_MB = 250
 DOWN_S, UP_S = (BOUNDS[f"E9.lan-robustness {change}"].high for change in ("DOWN", "UP"))
-"""How soon throughput has to follow an interface that goes down or comes up."""
+"""Longest allowed delay of throughput after an interface goes down or comes up."""
 
 _STEP_S, _WINDOW_S = 0.1, 0.5
 """After an interface change, throughput is a mean over 0.5 s, evaluated every 0.1 s."""
@@ -354,7 +354,7 @@ def _flapping_over_time(arm: str) -> Draw:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What limits the runs, and how soon throughput recovers."""
+    """Limits of the runs, and recovery time of throughput."""
     shares = [_ON_TEN.values(cell)(results) for cell in _BALANCED.values()]
     spread = "; ".join(f"{share.min():.1f} to {share.max():.1f} %" for share in shares)
     silent = _settling_s(SILENT, (1, 3), 0.9 * SUM_MBPS)(results).text("s")

@@ -181,7 +181,7 @@ def _overview(results: Results) -> Table:
 
 
 def notes(results: Results) -> Sequence[str]:
-    """How the file is split."""
+    """Division of the file among the flows."""
     slow = float(np.median(file_mbps(EVEN, max(FLOWS))(results)))
     return [
         "GridFTP opens several TCP connections for one file. Here half of them cross each link. "

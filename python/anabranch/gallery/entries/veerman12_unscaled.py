@@ -107,7 +107,7 @@ CLAIMS = (
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Whether losses or buffers limit the far link, and where the far link pays off."""
+    """Limit of the far link (losses or buffers), and conditions under which it pays off."""
     rows = results.subflows.filter(*(pl.col(name) == value for name, value in RULE.items()))
     far = rows.filter(pl.col("path_name") == "far")
     retransmitted = float(np.median(far["segments_retransmitted"].to_numpy()))

@@ -139,7 +139,7 @@ _curves = partial(panels.curves, STYLES)
 
 
 def notes(results: Results) -> Sequence[str]:
-    """What limits the runs, and where a far link pays off."""
+    """Limits of the runs, and conditions under which a far link pays off."""
     limits = veerman12.limited(results, _RISING)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(

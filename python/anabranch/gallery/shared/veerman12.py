@@ -112,7 +112,7 @@ def halvings(results: Results, **factors: Factor) -> float:
 
 
 def halvings_measured(results: Results, **factors: Factor) -> int:
-    """How often a loss reduced a window after the warm-up, over all runs with these factors.
+    """Number of window reductions by losses after the warm-up, over all runs with these factors.
 
     The count comes from the time series, so the cell has to keep them for all seeds.
     """

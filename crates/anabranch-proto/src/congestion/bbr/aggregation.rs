@@ -8,9 +8,9 @@ use crate::congestion::bandwidth::Bandwidth;
 
 /// Round trips of each half of the window for which an excess counts.
 const ROUNDS: u32 = 5;
-/// An epoch ends after so many acknowledged segments.
+/// An epoch ends after this number of acknowledged segments.
 const LONGEST_EPOCH: u64 = 1 << 20;
-/// The window grows by at most so much time at the bandwidth.
+/// The window grows by at most the data of this time at the bandwidth.
 const MOST: Duration = Duration::from_millis(100);
 
 /// Excess of acknowledged segments over the bandwidth.

@@ -45,7 +45,7 @@ const PROBE_RTT: Duration = Duration::from_millis(200);
 const FEWEST_SEGMENTS: u64 = 4;
 /// Window before anything is measured, in segments.
 const INITIAL_WINDOW: u64 = 10;
-/// The pipe is full when the bandwidth has not grown by a quarter in so many round trips.
+/// The pipe is full when the bandwidth has not grown by a quarter in this number of round trips.
 const FULL_ROUNDS: u8 = 3;
 /// Below this rate, in bytes a second, segments leave one by one.
 const SLOW: u64 = 1_200_000 / 8;
@@ -105,7 +105,7 @@ struct Bbr {
     pacing_rate: Option<u64>,
     bandwidth: WindowedMaximum,
     rounds: u64,
-    /// A round trip ends when a segment sent after so many deliveries is delivered.
+    /// A round trip ends when a segment sent after this number of deliveries is delivered.
     round_end: u64,
     round_start: bool,
     /// Smallest round-trip time, and when it was measured.

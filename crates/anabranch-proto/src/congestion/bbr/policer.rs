@@ -14,7 +14,7 @@ const MOST_ROUNDS: u32 = 4 * FEWEST_ROUNDS;
 const SUSPICIOUS_LOSS: u64 = 50;
 /// Rates of two intervals are equal if they differ by less than 1/8.
 const EQUAL_WITHIN: u64 = 8;
-/// Rates are also equal if they differ by at most so many bytes a second.
+/// Rates are also equal if they differ by at most this number of bytes a second.
 const EQUAL_BYTES: u64 = 500;
 /// Round trips for which the rate is used.
 const ROUNDS_OF_USE: u32 = 48;

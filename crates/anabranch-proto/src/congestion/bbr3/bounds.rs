@@ -46,8 +46,8 @@ impl Bounds {
         (self.bandwidth, self.in_flight) = (None, None);
     }
 
-    /// A round trip with losses ended, which delivered so much. `bandwidth` and `cwnd` are what
-    /// applies without short-term bounds. Draft: `InitLowerBounds`, `LossLowerBounds`.
+    /// A round trip with losses ended, whose deliveries are `latest`. `bandwidth` and `cwnd` apply
+    /// without short-term bounds. Draft: `InitLowerBounds`, `LossLowerBounds`.
     pub(super) fn lower(&mut self, latest: &Latest, bandwidth: Bandwidth, cwnd: u64) {
         let bandwidth = reduced(self.bandwidth.unwrap_or(bandwidth).0);
         let in_flight = reduced(self.in_flight.unwrap_or(cwnd));
@@ -55,7 +55,7 @@ impl Bounds {
         self.in_flight = Some(latest.delivered.max(in_flight));
     }
 
-    /// The losses after `before` were none: no bound is below what it was.
+    /// The losses after `before` were spurious. Each bound returns at least to its earlier value.
     pub(super) fn undo(&mut self, before: Bounds) {
         self.bandwidth = larger(self.bandwidth, before.bandwidth);
         self.in_flight = larger(self.in_flight, before.in_flight);
@@ -84,15 +84,15 @@ pub(super) struct Latest {
     pub(super) delivered: u64,
     /// A loss was detected. Draft: `BBR.is_loss_in_round`.
     pub(super) has_loss: bool,
-    /// The round trip ends when a segment sent after so many deliveries is delivered.
+    /// The round trip ends when a segment sent after this number of deliveries is delivered.
     round_end: u64,
     /// The last acknowledgement ended the round trip. Draft: `BBR.loss_round_start`.
     pub(super) has_ended: bool,
 }
 
 impl Latest {
-    /// A loss was detected after so many deliveries. Returns `true` if it is the first one of the round
-    /// trip. Draft: `NoteLoss`.
+    /// A loss was detected after `delivered` deliveries. Returns `true` if it is the first one of
+    /// the round trip. Draft: `NoteLoss`.
     pub(super) fn on_loss(&mut self, delivered: u64) -> bool {
         let is_first = !self.has_loss;
         if is_first {

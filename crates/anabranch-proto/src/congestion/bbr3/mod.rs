@@ -133,7 +133,7 @@ struct Bbr3 {
     /// Segments delivered so far.
     delivered: u64,
     rounds: u64,
-    /// A round trip ends when a segment sent after so many deliveries is delivered.
+    /// A round trip ends when a segment sent after this number of deliveries is delivered.
     round_end: u64,
     round_start: bool,
     /// The window was full in the last round trip, and in the present one.
@@ -430,7 +430,7 @@ impl Bbr3 {
         }
     }
 
-    /// The last losses were none. Draft: `HandleSpuriousLossDetection`.
+    /// The last losses were spurious. Draft: `HandleSpuriousLossDetection`.
     fn on_undo(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.latest.has_loss = false;

@@ -27,7 +27,7 @@ impl SendQueue {
         } else {
             let mapped = Mapped { begins: !joins, ..Mapped::new(start, len, sent_on) };
             self.mapped.push_back(mapped);
-            self.owe(SubflowSet::of(slot), start);
+            self.add_pending(SubflowSet::of(slot), start);
             len
         };
         self.nxt += u64::from(len);
@@ -188,7 +188,7 @@ mod tests {
         );
         assert!(!queue.fin_is_next(), "a DATA_FIN does not go before its data");
         // One subflow carries a part, as its MSS requires. Then another carries a segment that the
-        // first no longer owes.
+        // first no longer has pending.
         assert_eq!(queue.retransmit_on(1001, 400, Slot(1)).map(|payload| payload.len()), Some(400));
         assert_eq!((queue.assigned(), queue.carried_to()), (&[0, 2600][..], 1401));
         queue.retransmit_on(1401, 1000, Slot(0));

@@ -35,8 +35,8 @@ pub(crate) struct SendQueue {
     mapped: VecDeque<Mapped>,
     /// Starts of segments that must be resent, with the oldest data first. Entries may be stale.
     reinjections: BinaryHeap<Reverse<u64>>,
-    /// The subflows that may still owe copies. `cursors` holds the offset before which each owes
-    /// none.
+    /// The subflows that may still have copies to send. `cursors` holds the offset before which
+    /// each has none.
     pending_copies: SubflowSet,
     cursors: Vec<u64>,
     /// Bytes that wait on each subflow, by slot: those that are assigned to it and that no subflow has
@@ -345,12 +345,12 @@ impl SendQueue {
         let sent_on = SentOn::Carried { by: SubflowSet::of(slot), pending_copies };
         self.mapped.push_back(Mapped::new(start, len, sent_on));
         if !pending_copies.is_empty() {
-            self.owe(pending_copies, start);
+            self.add_pending(pending_copies, start);
         }
         self.payload(start, len)
     }
 
-    fn owe(&mut self, pending_copies: SubflowSet, start: u64) {
+    fn add_pending(&mut self, pending_copies: SubflowSet, start: u64) {
         for slot in pending_copies.slots().filter(|slot| !self.pending_copies.contains(*slot)) {
             let index = slot.index();
             if self.cursors.len() <= index {
@@ -361,7 +361,7 @@ impl SendQueue {
         self.pending_copies.extend(pending_copies);
     }
 
-    /// The subflows that may still owe copies.
+    /// The subflows that may still have copies to send.
     pub(crate) fn pending_copies(&self) -> SubflowSet {
         self.pending_copies
     }
@@ -375,8 +375,8 @@ impl SendQueue {
             || self.buffer.fragments().is_some()
     }
 
-    /// Start of the oldest data that the subflow in `slot` owes a copy of. Acknowledged data needs
-    /// no copy.
+    /// Start of the oldest data of which the subflow in `slot` must send a copy. Acknowledged data
+    /// needs no copy.
     pub(crate) fn next_copy(&mut self, slot: Slot) -> Option<u64> {
         let next = self.cursors.get(slot.index()).copied().and_then(|from| {
             let index = self.mapped.partition_point(|mapped| mapped.start < from);

@@ -113,7 +113,7 @@ impl SendQueue {
         }
         queues[slot.index()].push_back(waiting);
         // Data that is assigned to the subflow while this waits follows.
-        self.owe(SubflowSet::of(slot), self.una);
+        self.add_pending(SubflowSet::of(slot), self.una);
     }
 
     /// The peer acknowledges data before the subflow to which it is assigned has sent it. It stays in the

@@ -16,7 +16,7 @@ impl Tuning {
     };
 }
 
-/// Memory of a subflow's send buffer: two congestion windows of so many segments, and at most
+/// Memory of a subflow's send buffer: two congestion windows of `segments` segments, and at most
 /// `largest` bytes.
 pub(crate) fn send_memory(segments: u16, largest: u32) -> u64 {
     let segments = u64::from(segments).max(FEWEST_SEGMENTS);
@@ -48,7 +48,7 @@ pub(crate) fn segments_at_a_time(view: &SubflowView, paced_window: u64, fewest: 
     (paced.saturating_add(short).min(LARGEST_BURST) / u64::from(view.mss.max(1))).max(fewest)
 }
 
-/// Send buffer of a connection of Multipath TCP whose subflows have so much together.
+/// Send buffer of a Multipath TCP connection whose subflows have `subflows` bytes together.
 pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
     SHARED_SEND + subflows
 }
@@ -79,7 +79,7 @@ pub(crate) enum Reading {
     TooSoon,
     /// The application has read no more than in the rounds before.
     Steady,
-    /// The window should have so many bytes.
+    /// The window should have this number of bytes.
     Grows(u64),
 }
 

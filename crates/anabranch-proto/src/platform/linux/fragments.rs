@@ -52,7 +52,7 @@ impl Fragments {
         }
     }
 
-    /// So many bytes are written, no more than there is room for.
+    /// The application writes `bytes` bytes, which fit into the buffer.
     pub(crate) fn charge(&mut self, bytes: u64, offsets: SendOffsets) {
         let end = offsets.end + bytes;
         match self.ends.back_mut().filter(|_| self.taken < PAGE && offsets.nxt < offsets.end) {
@@ -89,7 +89,7 @@ impl Fragments {
         if grows { PAGE - self.taken } else { 0 }
     }
 
-    /// Where in its page another fragment begins.
+    /// Offset in its page at which another fragment begins.
     fn begins_at(&self, offsets: SendOffsets) -> u64 {
         // A page of which everything is acknowledged is used again (`skb_page_frag_refill`).
         let taken = self.taken.next_multiple_of(8);

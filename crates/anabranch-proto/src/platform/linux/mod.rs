@@ -311,13 +311,13 @@ impl Platform {
             keeps_unread_data: true,
             // Nothing in mptcp/ calls `tcp_rate_check_app_limited`.
             subflows_are_application_limited: false,
-            // What follows from buffers that count payload is as on all such hosts.
+            // Buffers count payload, as on the platform `rfc`.
             ..Platform::rfc()
         }
     }
 
-    /// The same, with everything that follows from the memory of its sockets: what a program asks a
-    /// socket for is not what it gets, and the lengths of segments are those of the kernel.
+    /// The same platform, with the accounting of socket memory. A socket's buffer is not the size
+    /// that the program requests, and segments have the kernel's lengths.
     pub const fn linux_socket() -> Self {
         Platform {
             buffers: BufferModel::SOCKET,

@@ -61,7 +61,7 @@ impl SendMemory {
         if self.charged(offsets) + rest < limit { rest + self.full } else { rest }
     }
 
-    /// So many bytes are written, no more than there is room for.
+    /// The application writes `bytes` bytes, which fit into the buffer.
     pub(crate) fn charge(&mut self, bytes: u64, offsets: SendOffsets) {
         let rest = self.rest(offsets);
         if bytes > rest {

@@ -16,7 +16,7 @@ pub(crate) fn full(mss: u64, window: u64) -> u64 {
     ((window / 2).min(MOST) / mss * mss).max(mss)
 }
 
-/// Memory of so many bytes in so many socket buffers (`sk_wmem_queued`).
+/// Memory of `bytes` bytes in `buffers` socket buffers (`sk_wmem_queued`).
 pub(crate) fn memory(bytes: u64, buffers: u64) -> u64 {
     bytes + OVERHEAD * buffers
 }

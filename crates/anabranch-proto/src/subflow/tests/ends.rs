@@ -198,15 +198,15 @@ fn a_fin_is_not_waited_for_without_end_if_nothing_else_can_come() {
 }
 
 #[test]
-fn a_path_in_doubt_has_two_timeouts_to_answer() {
+fn an_unverified_path_has_two_timeouts_to_answer() {
     // RFC 8684 §3.4.2
     let mut scene = Scene::closed(Purpose::Initial, State::SynSent, |_| {});
     scene.subflow.verify_liveness(scene.now);
-    assert_eq!(scene.timer(Timer::Doubt), None);
+    assert_eq!(scene.timer(Timer::Verification), None);
     let mut scene = Scene::open();
-    let patience = scene.subflow.rtt().rto() * 2;
+    let timeout = scene.subflow.rtt().rto() * 2;
     scene.subflow.verify_liveness(scene.now);
     scene.now += ms(50);
     scene.subflow.verify_liveness(scene.now);
-    assert_eq!(scene.timer(Timer::Doubt).map(|left| left + ms(50)), Some(patience));
+    assert_eq!(scene.timer(Timer::Verification).map(|left| left + ms(50)), Some(timeout));
 }

@@ -15,7 +15,7 @@ const NONE: u64 = u32::MAX as u64;
 /// Check the ledger of a run. `rewrites` is true if a middlebox changes the stream.
 ///
 /// # Errors
-/// What does not add up, in one line.
+/// The first inconsistency, in one line.
 pub(crate) fn check(scenario: &Scenario, outcome: &Outcome, rewrites: bool) -> Result<(), String> {
     blocks(outcome)?;
     if rewrites {
@@ -43,11 +43,11 @@ fn instants(outcome: &Outcome, measured: &[(Instant, Instant)]) -> Result<(), St
     let [connection, path, subflow, generation, from, until] =
         ["connection", "path", "subflow", "generation", "from_ns", "until_ns"]
             .map(|name| column(outcome, "activities", name));
-    // A subflow's lane begins before the subflow has a number, so its first interval has none.
+    // A subflow's timeline begins before the subflow has a number, so its first interval has none.
     let mut ends: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
     for row in 0..from.len() {
-        let lane = (connection[row], path[row], subflow[row], generation[row]);
-        ends.entry(lane).or_default().push((from[row], until[row]));
+        let timeline = (connection[row], path[row], subflow[row], generation[row]);
+        ends.entry(timeline).or_default().push((from[row], until[row]));
     }
     let waiting: BTreeMap<_, _> = ends
         .iter()
@@ -75,7 +75,7 @@ fn instants(outcome: &Outcome, measured: &[(Instant, Instant)]) -> Result<(), St
             expected = until;
         }
         if expected != measured[*connection as usize].1.as_nanos() {
-            return Err(format!("the lane of subflow {subflow} ends at {expected} ns"));
+            return Err(format!("the timeline of subflow {subflow} ends at {expected} ns"));
         }
     }
     Ok(())
