@@ -29,6 +29,7 @@ OPTIONAL = ("recorded", "superseded", "columns", "align", "rows", "notes", "pict
 
 _ALIGNMENTS = {"l": "---", "r": "--:"}
 _NOT_RECORDED = "not recorded"
+_OLD_BUILD = "> **Earlier build.** Which one was not recorded. The present build may give other numbers."
 
 
 def areas() -> list[Path]:
@@ -54,6 +55,8 @@ def _section(result: Result) -> list[str]:
     parts = [f"## {result['title']}"]
     if reason := result.get("superseded"):
         parts.append(f"> **Superseded.** {reason}")
+    elif not result["build"]:
+        parts.append(_OLD_BUILD)
     parts += [result["shows"], _provenance(result)]
     if picture := result.get("picture"):
         parts.append(picture)

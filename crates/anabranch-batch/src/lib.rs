@@ -25,6 +25,7 @@ pub use tables::{Collector, Results};
 
 /// Reason for which a run of a batch is invalid.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BatchError {
     /// The run failed.
     #[error("{file}: {error}")]

@@ -34,6 +34,7 @@ pub enum Stack {
 }
 
 /// Options of a run.
+#[derive(Debug)]
 pub struct Options<'a> {
     /// The client's stack.
     pub client: Stack,

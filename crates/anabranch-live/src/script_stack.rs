@@ -2,6 +2,7 @@
 //! whose packets pass through a TUN device.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -30,6 +31,12 @@ pub struct KernelStack {
     sent: VecDeque<(Instant, Segment)>,
     frame: BytesMut,
     leaving: Vec<u8>,
+}
+
+impl fmt::Debug for KernelStack {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("KernelStack").finish_non_exhaustive()
+    }
 }
 
 struct Socket {

@@ -13,6 +13,7 @@ mod precise_alarm;
 mod record;
 mod sandbox;
 
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
@@ -52,7 +53,7 @@ use sandbox::{Plan, Sandbox, SandboxProcesses};
 pub use sandbox::{Terminal, exec_program, is_sandbox};
 
 /// Options for running a program in a shell.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct ShellOptions {
     /// Whether the kernel is the client: the program's own sockets use the paths. They use several
     /// only if the program opens Multipath TCP sockets.
@@ -73,6 +74,12 @@ pub struct Shell {
     emulation: Emulation,
     orders: Arc<Orders>,
     thread: JoinHandle<Result<ShellOutcome, LiveError>>,
+}
+
+impl fmt::Debug for Shell {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Shell").finish_non_exhaustive()
+    }
 }
 
 /// Requests to end.
