@@ -409,8 +409,8 @@ PARTS_OF_A_PROFILE = {
     "tun_chr_write_iter": "write packets to the TUN device, with routing, translation and the veth "
     "pair behind it",
     "tun_chr_read_iter": "read packets from the TUN device",
-    "sock_recvmsg": "read from the sockets of programs and destinations",
-    "sock_sendmsg": "write to these sockets",
+    "tcp_recvmsg": "read from the sockets of programs and destinations",
+    "tcp_sendmsg": "write to these sockets",
     "epoll_wait": "wait for events",
 }
 """Functions of the kernel, and the parts of a profile in which they are called."""
@@ -434,20 +434,19 @@ def profile(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Ro
         output(world.client.program("fetch", "proxy", str(BYTES)))
     recorder.send_signal(signal.SIGINT)
     recorder.wait()
-    samples = output(["perf", "script", "-i", str(file), "-F", "ip,sym"]).strip().split("\n\n")
+    text = output(["perf", "script", "-i", str(file), "-F", "ip,sym"])
+    samples = [sample for sample in text.split("\n\n") if sample.strip()]
     counts = Counter(map(part_of, samples))
     return [[f"{100 * count / len(samples):.0f} %", part] for part, count in counts.most_common()]
 
 
 def part_of(sample: str) -> str:
     """The part of a profile that a sample belongs to: one function a line, the innermost first."""
-    frames = [(int(line.split()[0], 16), line.split()[1]) for line in sample.splitlines()]
-    for _, name in frames:
-        for function, part in PARTS_OF_A_PROFILE.items():
-            if function in name:
-                return part
-    address, name = frames[0]
-    if address >> 63:
+    for function, part in PARTS_OF_A_PROFILE.items():
+        if function in sample:
+            return part
+    address, _, name = sample.strip().splitlines()[0].strip().partition(" ")
+    if int(address, 16) >> 63:
         return REST
     return COPIES if "memmove" in name or "memcpy" in name else ENGINE
 

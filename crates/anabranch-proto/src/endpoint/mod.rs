@@ -438,7 +438,8 @@ impl Endpoint {
         self.connection(id)?.local_port()
     }
 
-    /// Close the sending direction after all written data.
+    /// Close the sending direction after all written data. A connection that the host has forgotten is
+    /// closed already.
     pub fn close(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connection_mut(id) {
             connection.close();
@@ -458,7 +459,7 @@ impl Endpoint {
         }
     }
 
-    /// Reset the connection.
+    /// Reset the connection, unless it has ended.
     pub fn abort(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connection_mut(id) {
             connection.abort();
