@@ -12,6 +12,11 @@ use anabranch_wire::{
 use arbitrary::Arbitrary;
 
 const PORT: u16 = 80;
+/// Addresses of the client and of the server.
+const CLIENT: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 1, 1]];
+const SERVER: [u8; 4] = [10, 9, 0, 1];
+/// Bytes of a request that a SYN carries: fewer than the most that a SYN can carry.
+const REQUEST: u32 = 300;
 /// More segments than any single call may produce.
 const STORM: usize = 20_000;
 
@@ -82,7 +87,8 @@ pub enum Operation {
         /// `true` if it comes up.
         up: bool,
     },
-    /// TCP options that both hosts use. It has an effect only as the first operation.
+    /// TCP options that both hosts use. It has an effect only as the first operation. As the second
+    /// one, `sack` stands for TCP Fast Open: the client has a cookie, and its SYN has data.
     Use {
         /// `true` if the hosts use SACK.
         sack: bool,
@@ -119,6 +125,8 @@ struct Hosts {
     /// Client and server.
     hosts: [Endpoint; 2],
     connections: [Option<ConnectionId>; 2],
+    /// The client has an answer to its SYN.
+    connected: bool,
     /// Segments in flight, with the number of the destination host.
     in_flight: VecDeque<(usize, PooledSegment)>,
     written: [u64; 2],
@@ -135,17 +143,14 @@ struct Hosts {
 
 impl Hosts {
     fn new(config: &ConnectionConfig) -> Self {
-        let locals: Vec<IpAddr> = vec![[10, 0, 0, 1].into(), [10, 0, 1, 1].into()];
-        let remote: IpAddr = [10, 9, 0, 1].into();
-        let mut client = Endpoint::new(locals.clone(), [1; 32]);
-        let mut server = Endpoint::new(vec![remote], [2; 32]);
+        let client = Endpoint::new(CLIENT.map(IpAddr::from).to_vec(), [1; 32]);
+        let mut server = Endpoint::new(vec![SERVER.into()], [2; 32]);
         server.listen(PORT, config.clone());
-        let to = SocketAddress::new(remote, PORT);
-        let id = client.connect(Instant::ZERO, locals[0], to, config.clone());
         let mut hosts = Hosts {
             now: Instant::ZERO,
             hosts: [client, server],
-            connections: [id.ok(), None],
+            connections: [None; 2],
+            connected: false,
             in_flight: VecDeque::new(),
             written: [0; 2],
             received: [0; 2],
@@ -154,8 +159,32 @@ impl Hosts {
             ended: [None; 2],
             disturbed: false,
         };
+        if config.tcp.fast_open {
+            // The first connection brings the cookie, and its data follows the handshake.
+            hosts.connect_with_data(config);
+            hosts.end_in_order();
+            hosts.wait(300_000);
+            (hosts.written, hosts.received, hosts.ended) = ([0; 2], [0; 2], [None; 2]);
+            hosts.connect_with_data(config);
+        } else {
+            let to = SocketAddress::new(SERVER.into(), PORT);
+            let id = hosts.hosts[0].connect(hosts.now, CLIENT[0].into(), to, config.clone());
+            hosts.connections = [id.ok(), None];
+        }
         hosts.drain();
         hosts
+    }
+
+    /// The client opens a connection whose first data is in its SYN, if the client has a cookie.
+    fn connect_with_data(&mut self, config: &ConnectionConfig) {
+        let mut data = Vec::new();
+        let pattern = Payload::from(Piece::pattern(0, REQUEST));
+        pattern.for_each_slice(|slice| data.extend_from_slice(slice));
+        let (from, to) = (CLIENT[0].into(), SocketAddress::new(SERVER.into(), PORT));
+        let id = self.hosts[0].connect_with_data(self.now, from, to, config.clone(), data);
+        (self.connections, self.connected) = ([id.ok(), None], false);
+        self.written[0] = REQUEST.into();
+        self.drain();
     }
 
     /// Take all output from both hosts.
@@ -180,6 +209,7 @@ impl Hosts {
                 while let Some((id, event)) = self.hosts[side].poll_event() {
                     idle = false;
                     self.connections[side].get_or_insert(id);
+                    self.connected |= (side, event) == (0, Event::Connected);
                     if matches!(event, Event::Closed | Event::Failed(_)) {
                         self.ended[side].get_or_insert(event);
                     }
@@ -281,13 +311,19 @@ impl Hosts {
         panic!("timers fire endlessly");
     }
 
+    /// Both hosts know the connection. With data in a SYN, the server accepts it before the client has
+    /// an answer.
+    fn is_open(&self) -> bool {
+        self.connections[1].is_some() && self.connected
+    }
+
     fn carry_out(&mut self, operation: &Operation) {
         use Operation::{Deliver, Lose, Overtake, Repeat, Use, Wait, Write};
         // In a second no host gives up, and the first SYNs have not been repeated without options.
         let harmless = matches!(operation, Deliver(_) | Lose(_) | Overtake(_) | Repeat(_))
             || matches!(operation, Use { .. } | Write { .. })
             // RFC 9293 §3.10.4: closing before the connection is open discards the written data.
-            || matches!(operation, Operation::Close { .. } if self.connections[1].is_some())
+            || matches!(operation, Operation::Close { .. } if self.is_open())
             || matches!(operation, Wait(exponent) if exponent % 20 < 8);
         self.disturbed |= !harmless;
         match *operation {
@@ -349,7 +385,7 @@ impl Hosts {
                 }
             }
             Operation::Interface { second, up } => {
-                let address = if second { [10, 0, 1, 1] } else { [10, 0, 0, 1] };
+                let address = CLIENT[usize::from(second)];
                 self.hosts[0].handle_address_change(self.now, address.into(), up);
             }
             Operation::Use { .. } => {}
@@ -370,7 +406,9 @@ impl Hosts {
     /// §3.3.3.
     fn end_in_order(&mut self) {
         for _ in 0..400 {
-            if let [Some(client), Some(server)] = self.connections {
+            if let [Some(client), Some(server)] = self.connections
+                && self.is_open()
+            {
                 self.hosts[0].close(client);
                 self.hosts[1].close(server);
             }
@@ -410,6 +448,7 @@ pub fn peers(operations: &[Operation]) {
     if let Some(Operation::Use { sack, timestamps }) = operations.first() {
         (config.tcp.sack, config.tcp.timestamps) = (*sack, *timestamps);
     }
+    config.tcp.fast_open = matches!(operations.get(1), Some(Operation::Use { sack: true, .. }));
     let mut hosts = Hosts::new(&config);
     for operation in operations.iter().take(2_000) {
         hosts.carry_out(operation);

@@ -58,7 +58,7 @@ fn undisturbed_peers_end_in_order() {
                 .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % n
         };
-        let operations: Vec<_> = (0..10 + seed % 80)
+        let mut operations: Vec<_> = (0..10 + seed % 80)
             .map(|_| match draw(10) {
                 0..3 => Operation::Deliver(draw(4) as u8),
                 3 => Operation::Overtake(draw(8) as u8),
@@ -69,6 +69,11 @@ fn undisturbed_peers_end_in_order() {
                 _ => Operation::Close { server: draw(2) == 1 },
             })
             .collect();
+        if seed % 4 == 3 {
+            // With data in the SYN.
+            let all = || Operation::Use { sack: true, timestamps: true };
+            operations.splice(0..0, [all(), all()]);
+        }
         anabranch_fuzz::peers(&operations);
     }
 }

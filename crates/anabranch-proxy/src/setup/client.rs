@@ -178,7 +178,7 @@ impl ClientSetup {
                 format!("from {address} lookup {table} priority {table} protocol {PROTOCOL}");
             setup.up.push(Step::ip(format!("{flag} rule add {rule}")));
             setup.down.push(Step::ip(format!("{flag} rule del {rule}")));
-            setup.down.push(Step::ip(format!("{flag} route flush table {table}")));
+            setup.down.push(Step::ip(format!("{flag} route flush table {table} proto {PROTOCOL}")));
             let link = ways.get(index).and_then(|ways| ways.get(family));
             setup.up.extend(link.iter().flat_map(|link| self.connect(index, family, link)));
             if closed.contains(&interface.as_str()) {

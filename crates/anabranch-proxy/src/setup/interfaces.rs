@@ -1,13 +1,14 @@
 //! The host's interfaces and routes, from iproute2.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::process::Command;
 
 use serde::Deserialize;
 
-use super::Family;
 use super::step::run;
+use super::{Family, PROTOCOL};
 
 /// An interface that packets can leave through.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ struct RouteJson {
     dev: Option<String>,
     #[serde(default)]
     metric: u32,
+    protocol: Option<String>,
+    table: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -93,7 +96,33 @@ pub(crate) fn link(
     // `route show dev` does not repeat the device.
     routes.retain(|route| route.dev.as_deref().is_none_or(|dev| dev == interface));
     let best = routes.into_iter().min_by_key(|route| route.metric);
-    Ok(best.map(|route| Link { gateway: route.gateway, mtu }))
+    let Some(best) = best else { return Ok(None) };
+    if let (None, Some(target)) = (best.gateway, target)
+        && !has_route(interface, family, target)?
+    {
+        return Ok(None);
+    }
+    Ok(Some(Link { gateway: best.gateway, mtu }))
+}
+
+/// Returns `true` if a route of this host leads to `target` through an interface. Without a route,
+/// `route get` with an output interface takes any IPv4 target for a neighbour.
+///
+/// # Errors
+/// If `ip` is missing.
+fn has_route(interface: &str, family: Family, target: IpAddr) -> io::Result<bool> {
+    let target = target.to_string();
+    let arguments =
+        ["-N", family.flag(), "route", "show", "table", "all", "match", &target, "dev", interface];
+    match ip::<RouteJson>(&arguments) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        shown => Ok(shown.unwrap_or_default().iter().any(|route| !is_own(route))),
+    }
+}
+
+/// Returns `true` if this program has made a route.
+fn is_own(route: &RouteJson) -> bool {
+    route.protocol.as_deref() == Some(PROTOCOL.to_string().as_str())
 }
 
 /// The interface of the default route.
@@ -132,19 +161,26 @@ fn has_global_address(shown: &InterfaceJson, family: Family) -> bool {
 
 /// The first number from which on `count` routing tables and priorities are unused.
 pub(super) fn free_tables(count: u32) -> io::Result<u32> {
-    let mut rules: Vec<RuleJson> = ip(&["-4", "rule", "show"])?;
+    // Names of tables would hide their numbers.
+    let mut rules: Vec<RuleJson> = ip(&["-N", "-4", "rule", "show"])?;
     // A kernel without IPv6 has no rules for it.
-    rules.extend(ip(&["-6", "rule", "show"]).unwrap_or_default());
-    let is_used = |number: u32| {
-        let table = number.to_string();
-        rules
-            .iter()
-            .any(|rule| rule.priority == number || rule.table.as_deref() == Some(table.as_str()))
-    };
-    let first = (FIRST_TABLE..FIRST_TABLE + 1000 * count.max(1))
-        .step_by(count.max(1) as usize)
-        .find(|first| !(*first..*first + count).any(is_used));
+    rules.extend(ip(&["-N", "-6", "rule", "show"]).unwrap_or_default());
+    // Routes of both families.
+    let routes: Vec<RouteJson> = ip(&["-N", "route", "show", "table", "all"])?;
+    let first = first_free(count, &rules, &routes);
     first.ok_or_else(|| io::Error::other("no routing tables are free"))
+}
+
+/// The first number from which on no rule has one of `count` numbers as its priority or its table, and
+/// no route is in a table with such a number.
+fn first_free(count: u32, rules: &[RuleJson], routes: &[RouteJson]) -> Option<u32> {
+    let tables = rules.iter().map(|rule| &rule.table);
+    let tables = tables.chain(routes.iter().map(|route| &route.table)).flatten();
+    let numbers = tables.filter_map(|table| table.parse::<u32>().ok());
+    let used: BTreeSet<u32> = numbers.chain(rules.iter().map(|rule| rule.priority)).collect();
+    (FIRST_TABLE..FIRST_TABLE + 1000 * count.max(1))
+        .step_by(count.max(1) as usize)
+        .find(|first| used.range(*first..*first + count).next().is_none())
 }
 
 /// First table and priority of the search for unused ones (this project). Priorities of the main
@@ -164,4 +200,36 @@ pub(crate) fn resolve(text: &str) -> Result<Vec<SocketAddr>, String> {
         }
     }
     if addresses.is_empty() { Err(format!("{text:?} has no address")) } else { Ok(addresses) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_with_rules_or_routes_are_not_free() {
+        let rules = r#"[{"priority":0,"src":"all","table":"255"},
+            {"priority":32766,"src":"all","table":"254"},
+            {"priority":7302,"src":"all","table":"100"},
+            {"priority":100,"src":"all","table":"7306"},
+            {"priority":200,"action":"unreachable"}]"#;
+        let routes = r#"[{"dst":"default","gateway":"192.0.2.1","dev":"eth0","protocol":"16"},
+            {"dst":"10.0.0.0/8","dev":"eth0","table":"7309","protocol":"4","scope":"253"},
+            {"type":"2","dst":"::1","dev":"lo","table":"255","protocol":"2","metric":0}]"#;
+        let rules: Vec<RuleJson> = serde_json::from_str(rules).expect("ip writes it");
+        let routes: Vec<RouteJson> = serde_json::from_str(routes).expect("ip writes it");
+        assert_eq!(first_free(1, &rules, &routes), Some(7300));
+        assert_eq!(first_free(2, &rules, &routes), Some(7300));
+        assert_eq!(first_free(3, &rules, &routes), Some(7303));
+        assert_eq!(first_free(4, &rules, &routes), Some(7312));
+        assert_eq!(first_free(3, &[], &routes), Some(7300));
+    }
+
+    #[test]
+    fn own_routes_do_not_make_an_uplink_usable() {
+        let own = r#"{"dst":"default","dev":"ppp0","table":"7300","protocol":"196"}"#;
+        let other = r#"{"dst":"default","dev":"ppp0","protocol":"3","scope":"253"}"#;
+        let route = |text| serde_json::from_str::<RouteJson>(text).expect("ip writes it");
+        assert!(is_own(&route(own)) && !is_own(&route(other)));
+    }
 }

@@ -57,7 +57,7 @@ impl Tun {
                 up.push(Step::ip(format!("{flag} rule add {rule}")));
                 down.push(Step::ip(format!("{flag} rule del {rule}")));
             }
-            down.push(Step::ip(format!("{flag} route flush table {table}")));
+            down.push(Step::ip(format!("{flag} route flush table {table} proto {PROTOCOL}")));
         }
         up.push(Step::nft(rules));
         down.push(Step::ip(format!("link del {name}")));
