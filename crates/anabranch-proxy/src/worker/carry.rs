@@ -17,10 +17,8 @@ use tokio::net::TcpStream;
 /// Bytes that are taken from one end at a time, at most: several times the longest frame of a TUN
 /// device, because the rest of each time leaves in a short frame.
 const MOST: usize = 256 << 10;
-/// A buffer with less room than this is replaced by a new one.
-const LEAST: usize = MOST / 4;
 /// Fewer bytes are copied, so that they do not keep a large buffer alive.
-const WORTH_SHARING: usize = LEAST / 4;
+const WORTH_SHARING: usize = MOST / 16;
 /// Slices of a write. Linux takes up to 1024.
 const SLICES: usize = 64;
 /// Idle time before the kernel's keep-alive probes, so that a peer that has vanished does not keep a
@@ -61,11 +59,14 @@ pub(super) struct SocketEnd {
     stream: TcpStream,
     /// Room for bytes, while some arrive. Idle connections need no memory.
     room: BytesMut,
+    /// Size of the next room: twice the bytes that arrived last. Bytes keep the whole room alive, so it
+    /// must not be much larger than they are.
+    size: usize,
 }
 
 impl From<TcpStream> for SocketEnd {
     fn from(stream: TcpStream) -> Self {
-        SocketEnd { stream, room: BytesMut::new() }
+        SocketEnd { stream, room: BytesMut::new(), size: MOST }
     }
 }
 
@@ -79,10 +80,11 @@ impl End for SocketEnd {
             self.room = BytesMut::new();
             return Poll::Pending;
         }
-        if self.room.capacity() < LEAST {
-            self.room = BytesMut::with_capacity(MOST);
+        if self.room.capacity() < self.size / 4 {
+            self.room = BytesMut::with_capacity(self.size);
         }
         let count = ready!(pin!(self.stream.read_buf(&mut self.room)).poll(context))?;
+        self.size = (2 * count).clamp(2 * WORTH_SHARING, MOST);
         if count < WORTH_SHARING {
             to.extend((count > 0).then(|| Bytes::copy_from_slice(&self.room)));
             self.room.clear();

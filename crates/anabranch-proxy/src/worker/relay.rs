@@ -110,7 +110,8 @@ async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
 
 impl Service {
     async fn handle(&self, mut stream: Stream, client: SocketAddr) -> io::Result<()> {
-        let mut waiting = self.waiting.enter(client.ip());
+        let admitted: usize = lock(&self.clients).values().sum();
+        let mut waiting = self.waiting.enter(self.max_connections.saturating_sub(admitted));
         let admitted = tokio::select! {
             biased;
             admitted = self.receive(&mut stream, client.ip()) => admitted?,

@@ -1,21 +1,15 @@
 //! Places for connections whose request has not arrived or was refused.
 //!
-//! Anybody may open a connection to a relay, so these places are few. If there is none, a connection
-//! takes the oldest one: a client's request arrives within a round-trip time, and those that send none
-//! wait longer.
+//! Anybody can open a connection to a relay. If all places are taken, a further connection takes the
+//! oldest one. A client's request arrives within a round-trip time, so the oldest one is hardly ever a
+//! client's.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Mutex;
 
 use tokio::sync::oneshot;
 
 use super::lock;
-
-/// Places in all (this project).
-const PLACES: usize = 256;
-/// Places of one network (this project).
-const PLACES_OF_A_NETWORK: usize = 16;
 
 /// The places, in the order in which they were taken.
 #[derive(Default)]
@@ -24,13 +18,8 @@ pub(super) struct Waiting(Mutex<Places>);
 #[derive(Default)]
 struct Places {
     next: u64,
-    taken: BTreeMap<u64, Taken>,
-}
-
-struct Taken {
-    network: IpAddr,
-    /// Dropped when another connection takes the place.
-    _kept: oneshot::Sender<()>,
+    /// Each sender is dropped when another connection takes the place.
+    taken: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
 /// A place, until it is dropped or another connection takes it.
@@ -41,29 +30,22 @@ pub(super) struct WaitingPlace<'a> {
 }
 
 impl Waiting {
-    /// A place for a connection of `client`.
-    pub(super) fn enter(&self, client: IpAddr) -> WaitingPlace<'_> {
-        let network = network(client);
+    /// A place for a further connection, if there are `places` places.
+    pub(super) fn enter(&self, places: usize) -> WaitingPlace<'_> {
         let (kept, lost) = oneshot::channel();
-        let mut places = lock(&self.0);
-        let of_network = || places.taken.iter().filter(|(_, it)| it.network == network);
-        let oldest = if of_network().count() >= PLACES_OF_A_NETWORK {
-            of_network().next()
-        } else {
-            places.taken.iter().next().filter(|_| places.taken.len() >= PLACES)
-        };
-        if let Some(oldest) = oldest.map(|(number, _)| *number) {
-            places.taken.remove(&oldest);
+        let Places { next, taken } = &mut *lock(&self.0);
+        let number = *next;
+        *next += 1;
+        taken.insert(number, kept);
+        while taken.len() > places.max(1) {
+            taken.pop_first();
         }
-        let number = places.next;
-        places.next += 1;
-        places.taken.insert(number, Taken { network, _kept: kept });
         WaitingPlace { waiting: self, number, lost }
     }
 }
 
 impl WaitingPlace<'_> {
-    /// Wait for another connection to take the place.
+    /// Wait until another connection takes the place.
     pub(super) async fn lost(&mut self) {
         let _ = (&mut self.lost).await;
     }
@@ -75,60 +57,26 @@ impl Drop for WaitingPlace<'_> {
     }
 }
 
-/// The addresses of one customer: an IPv4 address, or an IPv6 network of 64 bits.
-fn network(client: IpAddr) -> IpAddr {
-    match client.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        address => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    impl WaitingPlace<'_> {
-        fn is_lost(&mut self) -> bool {
-            self.lost.try_recv() == Err(oneshot::error::TryRecvError::Closed)
-        }
-    }
-
-    fn address(number: u32) -> IpAddr {
-        IpAddr::from(number.to_be_bytes())
-    }
-
-    #[test]
-    fn a_network_takes_its_own_oldest_place() {
-        let waiting = Waiting::default();
-        let mut other = waiting.enter(address(1));
-        let mut own: Vec<_> =
-            (0..=PLACES_OF_A_NETWORK).map(|_| waiting.enter(address(2))).collect();
-        assert!(own[0].is_lost());
-        assert!(own[1..].iter_mut().all(|place| !place.is_lost()));
-        assert!(!other.is_lost());
-        // A connection that lost its place takes nobody else's when it ends.
-        own.remove(0);
-        assert!(own.iter_mut().all(|place| !place.is_lost()));
-    }
-
     #[test]
     fn with_all_places_taken_the_oldest_is_lost() {
+        let is_lost = |place: &mut WaitingPlace<'_>| {
+            place.lost.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+        };
         let waiting = Waiting::default();
-        let mut places: Vec<_> =
-            (0..=PLACES as u32).map(|number| waiting.enter(address(number))).collect();
-        assert!(places[0].is_lost());
-        assert!(places[1..].iter_mut().all(|place| !place.is_lost()));
+        let mut places: Vec<_> = (0..4).map(|_| waiting.enter(3)).collect();
+        assert_eq!(places.iter_mut().map(is_lost).collect::<Vec<_>>(), [true, false, false, false]);
+        // A connection that has lost its place takes nobody else's when it ends.
+        places.remove(0);
         // A place that is given back is free.
-        places.truncate(PLACES);
-        let _new = waiting.enter(address(1 << 20));
-        assert!(places[1..].iter_mut().all(|place| !place.is_lost()));
-    }
-
-    #[test]
-    fn an_ipv6_network_has_64_bits() {
-        let of = |text: &str| network(text.parse().expect("an address"));
-        assert_eq!(of("2001:db8:1:2:3::4"), of("2001:db8:1:2::"));
-        assert_ne!(of("2001:db8:1:2::"), of("2001:db8:1:3::"));
-        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        places.pop();
+        places.push(waiting.enter(3));
+        assert!(!places.iter_mut().any(is_lost));
+        // Fewer places are left than connections: the newest has one.
+        places.push(waiting.enter(0));
+        assert_eq!(places.iter_mut().map(is_lost).collect::<Vec<_>>(), [true, true, true, false]);
     }
 }

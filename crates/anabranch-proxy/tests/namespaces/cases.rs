@@ -13,6 +13,7 @@ use anabranch_trace::{Input, analyse};
 
 use crate::ipv6;
 use crate::measurement;
+use crate::operation;
 use crate::programs::Transfer;
 use crate::replay;
 use crate::rooms::{Folder, Room, Running, output};
@@ -39,7 +40,7 @@ pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 22] = [
+const CASES: [(&str, Case, usize); 24] = [
     ("curl without changes", unmodified::curl, 1),
     ("Chromium without changes", unmodified::chromium, 1),
     ("iperf3 without changes", unmodified::iperf3, 1),
@@ -55,6 +56,8 @@ const CASES: [(&str, Case, usize); 22] = [
     ("all programs without a proxy", tun::ipv4, 1),
     ("all programs without a proxy, over IPv6", tun::ipv6, 1),
     ("uplinks of both address families", ipv6::uplinks, 1),
+    ("a relay drains", operation::draining, 1),
+    ("logs without destinations", operation::logs, 1),
     ("strangers cannot fill a relay", strangers::cannot_fill_the_relay, 1),
     ("a recorded SYN with a request", replay::recorded_syn, 1),
     ("a measurement finds the links", measurement::finds_the_links, 3),

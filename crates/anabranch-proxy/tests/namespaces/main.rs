@@ -11,6 +11,8 @@ mod ipv6;
 #[cfg(target_os = "linux")]
 mod measurement;
 #[cfg(target_os = "linux")]
+mod operation;
+#[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
 mod replay;

@@ -112,6 +112,11 @@ impl Running {
         Err(io::Error::other(format!("no line with {text:?}, but {all:?}")))
     }
 
+    /// The lines that nobody has waited for. The program has ended.
+    pub(crate) fn rest(&self) -> String {
+        self.lines.iter().collect::<Vec<_>>().join("\n")
+    }
+
     /// Send a signal to the program, which `timeout` has started, and wait until both have ended.
     pub(crate) fn end(&mut self, signal: &str) -> io::Result<()> {
         let children = format!("/proc/{0}/task/{0}/children", self.child.id());

@@ -1,0 +1,41 @@
+//! What an operator relies on: a relay that ends without harm, and logs that name no destination.
+
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use crate::cases::{DESTINATION, DESTINATION_PORT, FAST, Result, WIFI, World, require, this};
+
+/// After SIGTERM, the relay carries open connections to their end, and then ends itself.
+pub(crate) fn draining() -> Result {
+    let world = World::new([WIFI, WIFI])?;
+    let mut relay = world.start_relay("")?;
+    let _client = world.start_client("--uplink c1 --uplink c2")?;
+    let target = format!("{DESTINATION}:{DESTINATION_PORT}");
+    let mut command = world.client.command(&this());
+    let long = command.args(["--fetch", &target, "3000000", "1"]).stdout(Stdio::piped()).spawn()?;
+    thread::sleep(Duration::from_millis(500));
+    relay.end("-TERM")?;
+    let status = relay.child.wait()?;
+    require(status.success(), format!("the relay ends with {status}"))?;
+    let long = String::from_utf8(long.wait_with_output()?.stdout)?;
+    require(long.starts_with("3000000 "), &*long)?;
+    require(world.fetch(1000, 1).is_err(), "a transfer without a relay")
+}
+
+/// Logs name destinations only if that is asked for.
+pub(crate) fn logs() -> Result {
+    let world = World::new([FAST, FAST])?;
+    for (option, named) in [("", false), ("--log-destinations", true)] {
+        let mut relay = world.start_relay(option)?;
+        let mut client = world.start_client(&format!("--uplink c1 {option}"))?;
+        world.fetch(1000, 1)?;
+        for (name, running) in [("client", &mut client), ("relay", &mut relay)] {
+            running.end("-TERM")?;
+            let log = running.rest();
+            let is_named = log.contains(DESTINATION);
+            require(is_named == named, format!("{name} with {option:?}: {log}"))?;
+        }
+    }
+    Ok(())
+}
