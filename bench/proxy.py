@@ -10,6 +10,7 @@ client and relay. The script measures, in the same session:
   shadowsocks, and microsocks, which is one proxy), and of the bare copy between TUN devices
   (`anabranch-bench-tun`), also per CPU second;
 * the time to the first byte of small answers, compared with a direct connection;
+* the SHA-256 of a large transfer, at both ends;
 * a profile of both proxies' processes without privileges during transfers, with `perf`;
 * memory of both proxies while connections stay open and carry messages.
 
@@ -21,8 +22,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import hashlib
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -58,13 +61,15 @@ BYTES, ROUNDS, REQUESTS = 1 << 29, 3, 300
 MESSAGE, PAUSE = b"m" * 100, 2.0
 """Message of an open connection, and seconds between two of them."""
 BLOCK = b"\0" * (1 << 18)
+LARGE = 10_000_000_000
+"""Bytes of the transfer whose checksum is compared."""
 
 
 # ---- programs in the namespaces
 
 
 async def serve() -> None:
-    """The destination: a line asks for bytes, or for an echo of all that follows."""
+    """The destination: a line asks for bytes (of two kinds), or for an echo of all that follows."""
     loop = asyncio.get_running_loop()
     listener = socket.create_server(("", DESTINATION[1]), backlog=4096)
     listener.setblocking(False)
@@ -85,10 +90,35 @@ async def answer(peer: socket.socket) -> None:
             while data := await loop.sock_recv(peer, 4096):
                 await loop.sock_sendall(peer, data)
             return
+        if line.startswith(b"various"):
+            for piece in various(int(line.split()[1])):
+                await loop.sock_sendall(peer, piece)
+            return
         left = int(line)
         while left > 0:
             await loop.sock_sendall(peer, BLOCK[: min(left, len(BLOCK))])
             left -= len(BLOCK)
+
+
+def various(count: int) -> Iterator[bytes]:
+    """Pieces of a stream that does not repeat itself, for `count` bytes."""
+    noise = random.Random(1).randbytes(len(BLOCK))
+    for at in range(0, count, len(BLOCK)):
+        piece = at.to_bytes(8, "big") + noise[8:]
+        yield piece[: min(count - at, len(BLOCK))]
+
+
+def checksum(through: str, count: int) -> tuple[str, str]:
+    """The SHA-256 of bytes that are fetched, and that of the bytes that are sent."""
+    received, sent = hashlib.sha256(), hashlib.sha256()
+    with connect(through) as stream:
+        stream.sendall(b"various %d\n" % count)
+        buffer = bytearray(1 << 20)
+        while more := stream.recv_into(buffer):
+            received.update(memoryview(buffer)[:more])
+    for piece in various(count):
+        sent.update(piece)
+    return received.hexdigest(), sent.hexdigest()
 
 
 def connect(through: str) -> socket.socket:
@@ -183,6 +213,8 @@ def program(arguments: list[str]) -> None:
             asyncio.run(serve())
         case ["fetch", through, count]:
             print(fetch(through, int(count))[1])
+        case ["checksum", through, count]:
+            print(json.dumps(checksum(through, int(count))))
         case ["latency", through]:
             fetch(through, 1000)
             print(json.dumps([fetch(through, 1000)[0] for _ in range(REQUESTS)]))
@@ -327,7 +359,8 @@ Row = list[str]
 RATES = ("", "Gbit/s", "Gbit per CPU s")
 DELAYS = ("", "median ms", "99th percentile ms")
 MEMORY = ("minute", "client MB", "relay MB", "client kB each", "relay kB each")
-PARTS = ("latency", "throughput", "profile-throughput", "connections")
+INTEGRITY = ("GB", "SHA-256 at both ends", "s, with both checksums", "MB of the larger proxy")
+PARTS = ("latency", "throughput", "integrity", "profile-throughput", "connections")
 
 
 def throughput(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Row]:
@@ -461,6 +494,17 @@ def latency(world: World, _: tuple[subprocess.Popen[str], ...]) -> list[Row]:
     return rows
 
 
+def integrity(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Row]:
+    """A row with both checksums of a large transfer."""
+    began = time.monotonic()
+    received, sent = json.loads(output(world.client.program("checksum", "proxy", str(LARGE))))
+    if received != sent:
+        raise SystemExit(f"the transfer has other bytes: {received} instead of {sent}")
+    seconds = time.monotonic() - began
+    largest = max(memory(each) for each in proxies)
+    return [[f"{LARGE / 1e9:g}", received, f"{seconds:.0f}", f"{largest:.0f}"]]
+
+
 def load(
     world: World, proxies: tuple[subprocess.Popen[str], ...], connections: int, seconds: float
 ) -> tuple[list[Row], dict[str, int]]:
@@ -498,6 +542,7 @@ def results(parts: Sequence[str], connections: int, minutes: float) -> dict[str,
         for part, measure, title, columns in (
             ("latency", latency, "Time to the first byte of 1,000 bytes", DELAYS),
             ("throughput", throughput, "Throughput", RATES),
+            ("integrity", integrity, "A large transfer", INTEGRITY),
             ("profile-throughput", profile, "Profile of a transfer", ("share", "part")),
         ):
             if part in parts:

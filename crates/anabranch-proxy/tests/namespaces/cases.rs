@@ -624,9 +624,11 @@ fn backup() -> Result {
 }
 
 /// An uplink that swallows everything, without a signal, stops a transfer for less than a second, and
-/// costs no byte. If all data travels over two equal uplinks, the pause is shorter.
+/// costs no byte. If all data travels over two equal uplinks, the pause is shorter. With the buffer of
+/// 3G on the other uplink, it is longer.
 fn dead_uplink() -> Result {
-    let cases = [("", SHORT_QUEUE, 1.0), ("--scheduler redundant", WIFI, 0.3)];
+    // Data that waits in the other uplink's buffer, which has 2 s in the last case, is part of a pause.
+    let cases = [("", SHORT_QUEUE, 1.0), ("--scheduler redundant", WIFI, 0.3), ("", CELLULAR, 3.0)];
     for (policy, other, most) in cases {
         let world = World::new([WIFI, other])?;
         let _relay = world.start_relay(policy)?;
@@ -639,13 +641,13 @@ fn dead_uplink() -> Result {
         let transfer = world.fetch(3_000_000, 1)?[0];
         cutting.join().expect("no panic")?;
         let Transfer { longest_pause, seconds, .. } = transfer;
-        println!("    {policy}: longest pause {longest_pause:.2} s, in {seconds:.1} s");
+        println!("    {policy} {other:?}: longest pause {longest_pause:.2} s, in {seconds:.1} s");
         require(seconds > 2.5, format!("it was over after {seconds:.1} s"))?;
         require(longest_pause < most, format!("{policy}: {longest_pause:.2} s"))?;
         // New connections open over the other uplink.
         let next = world.fetch(1000, 1)?[0];
         println!("    a new connection has its first byte after {:.2} s", next.first_byte);
-        require(next.first_byte < 2.0, format!("{:.2} s until the first byte", next.first_byte))?;
+        require(next.first_byte < 1.0, format!("{:.2} s until the first byte", next.first_byte))?;
     }
     Ok(())
 }
