@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::str::FromStr;
 
+use rustix::io::Errno;
+
 /// A range of addresses, written as a prefix: `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
@@ -39,7 +41,8 @@ impl FromStr for Prefix {
             return Err(wrong());
         }
         if address != address.to_canonical() {
-            let (address, bits) = (address.to_canonical(), bits.saturating_sub(96));
+            let bits = bits.checked_sub(96).ok_or_else(wrong)?;
+            let address = address.to_canonical();
             return Err(format!("{text:?} is a range of IPv4; write {address}/{bits}"));
         }
         Ok(Prefix { address, bits })
@@ -66,20 +69,36 @@ impl Destinations {
     }
 }
 
-/// Returns `true` if the kernel would deliver packets for an address to this host, now. Then it also
-/// chooses the address as their source.
+/// Returns `true` if the kernel delivers packets for an address to this host, now, or if that cannot
+/// be found out. A socket can have only such an address as its own, unless the host lets its sockets
+/// have any.
 fn is_of_this_host(address: IpAddr) -> bool {
+    let binds = |address: IpAddr| match UdpSocket::bind((address, 0)) {
+        Ok(_) => true,
+        Err(error) => {
+            let errno = Errno::from_io_error(&error);
+            !matches!(errno, Some(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT))
+        }
+    };
+    // Addresses for documentation (RFC 5737, RFC 3849), which no host has.
+    let foreign: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+    };
+    if binds(foreign) { is_source_for(address) } else { binds(address) }
+}
+
+/// Returns `true` if packets to an address would have it as their source, as those to most addresses
+/// of this host have. For the others, the kernel chooses another address of the host.
+fn is_source_for(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
+    let Ok(socket) = UdpSocket::bind((any, 0)) else { return true };
     // Connecting a socket of UDP sends nothing.
-    let source = || {
-        let socket = UdpSocket::bind((any, 0))?;
-        socket.connect((address, 9))?;
-        socket.local_addr()
-    };
-    source().is_ok_and(|source| source.ip() == address)
+    let source = socket.connect((address, 9)).and_then(|()| socket.local_addr());
+    source.is_ok_and(|source| source.ip() == address)
 }
 
 /// Returns `true` if an address is outside the special ranges of RFC 6890, so that the Internet reaches it.
@@ -209,5 +228,6 @@ mod tests {
         }
         let mapped = "::ffff:10.0.0.0/104".parse::<Prefix>().expect_err("it would contain nothing");
         assert!(mapped.ends_with("is a range of IPv4; write 10.0.0.0/8"), "{mapped}");
+        assert!("::ffff:10.0.0.0/90".parse::<Prefix>().is_err());
     }
 }

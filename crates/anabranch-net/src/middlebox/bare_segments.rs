@@ -45,6 +45,8 @@ struct BareSegments {
 struct LastAck {
     ack: SeqNumber,
     window: u16,
+    /// The host has sent a data sequence signal.
+    dss_seen: bool,
 }
 
 /// Kinds of bare segments.
@@ -83,9 +85,10 @@ impl BareSegments {
         if !flags.contains(Flags::ACK) || flags.intersects(Flags::SYN | Flags::RST) {
             return None;
         }
-        let LastAck { ack, window } =
-            LastAck { ack: segment.header.ack, window: segment.header.window };
-        let previous = flow.state[towards as usize].replace(LastAck { ack, window });
+        let (ack, window) = (segment.header.ack, segment.header.window);
+        let last = &mut flow.state[towards as usize];
+        let dss_seen = last.is_some_and(|last| last.dss_seen) || segment.options.dss.is_some();
+        let previous = last.replace(LastAck { ack, window, dss_seen });
         let n = self.drawn;
         self.drawn += 1;
         let chosen = self.draws.uniform(2 * n) < self.config.probability.as_f64();
@@ -104,6 +107,11 @@ impl BareSegments {
         let Some(previous) = previous else { return Some((bare(Flags::ACK, after, ack), false)) };
         Some(match wanted {
             Companion::AckAfter => (bare(Flags::ACK, after, ack), false),
+            // RFC 8684 §3.7: the first acknowledgement of data has a DATA_ACK. Without it, the subflow
+            // falls back or ends.
+            Companion::AckBefore | Companion::FinBefore if !previous.dss_seen => {
+                (bare(Flags::ACK, after, ack), false)
+            }
             Companion::AckBefore => (bare(Flags::ACK, before, ack), true),
             Companion::FinBefore => (bare(Flags::ACK | Flags::FIN, segment.header.seq, ack), true),
             Companion::WindowUpdate if is_update(flow, towards, previous, segment) => {
@@ -255,6 +263,23 @@ mod tests {
             sides[usize::from(*before)] += 1;
         }
         assert!(sides.iter().all(|count| *count > 10), "{sides:?}");
+    }
+
+    #[test]
+    fn no_bare_acknowledgement_precedes_the_first_data_ack() {
+        let talk = Talk::v4();
+        let mut befores = [0; 2];
+        for seed in 0..50 {
+            let mut bench = always(Directions::Both, seed).opened(&talk);
+            companions(&mut bench, Side::Client, &talk.ack(Side::Client, 0));
+            for (n, count) in befores.iter_mut().enumerate() {
+                let mut ack = talk.ack(Side::Client, 100 * (n as u32 + 1));
+                ack.options.dss = Some(Dss::default());
+                let found = companions(&mut bench, Side::Client, &ack).remove(0);
+                *count += u32::from(found.1 && found.0.header.ack == ack.header.ack);
+            }
+        }
+        assert!(befores[0] == 0 && befores[1] > 5, "{befores:?}");
     }
 
     #[test]

@@ -59,14 +59,14 @@ pub(super) struct SocketEnd {
     stream: TcpStream,
     /// Room for bytes, while some arrive. Idle connections need no memory.
     room: BytesMut,
-    /// Size of the next room: twice the bytes that arrived last. Bytes keep the whole room alive, so it
-    /// must not be much larger than they are.
+    /// Size of the next room: twice the bytes of the last read. A shared piece keeps its whole room
+    /// alive.
     size: usize,
 }
 
 impl From<TcpStream> for SocketEnd {
     fn from(stream: TcpStream) -> Self {
-        SocketEnd { stream, room: BytesMut::new(), size: MOST }
+        SocketEnd { stream, room: BytesMut::new(), size: 2 * WORTH_SHARING }
     }
 }
 
@@ -80,7 +80,7 @@ impl End for SocketEnd {
             self.room = BytesMut::new();
             return Poll::Pending;
         }
-        if self.room.capacity() < self.size / 4 {
+        if self.room.capacity() < (self.size / 4).max(WORTH_SHARING) {
             self.room = BytesMut::with_capacity(self.size);
         }
         let count = ready!(pin!(self.stream.read_buf(&mut self.room)).poll(context))?;

@@ -110,13 +110,12 @@ async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
 
 impl Service {
     async fn handle(&self, mut stream: Stream, client: SocketAddr) -> io::Result<()> {
-        let admitted: usize = lock(&self.clients).values().sum();
-        let mut waiting = self.waiting.enter(self.max_connections.saturating_sub(admitted));
+        let mut waiting = self.waiting.enter(self.waiting_places());
         let admitted = tokio::select! {
             biased;
             admitted = self.receive(&mut stream, client.ip()) => admitted?,
             () = waiting.lost() => {
-                self.shared.metrics.count(Outcome::Overload);
+                self.log.warn(client.ip(), "another connection took its place before its request came");
                 stream.abort();
                 return Ok(());
             }
@@ -126,6 +125,14 @@ impl Service {
             Some((request, _place)) => self.serve(stream, client.ip(), &request).await,
             None => Ok(()),
         }
+    }
+
+    /// Places for connections without an admitted request: those that clients leave free, and at least
+    /// a quarter of all.
+    fn waiting_places(&self) -> usize {
+        let admitted: usize = lock(&self.clients).values().sum();
+        let least = self.max_connections.div_ceil(4).max(1);
+        self.max_connections.saturating_sub(admitted).max(least)
     }
 
     /// Receive a request. Without one that is admitted, the connection has ended.
@@ -138,7 +145,9 @@ impl Service {
             stream.abort();
             return Err(ErrorKind::TimedOut.into());
         };
-        let (answer, outcome) = match received? {
+        // Nothing of a connection stays that ended before its request came.
+        let received = received.inspect_err(|_| stream.abort())?;
+        let (answer, outcome) = match received {
             Ok(request) => match self.admit(&request, client) {
                 Ok(place) => return Ok(Some((request, place))),
                 Err((code, outcome)) => (Request::refuse(code, &[0]), outcome),
@@ -221,10 +230,13 @@ impl Service {
     ) -> io::Result<()> {
         let metrics = &self.shared.metrics;
         metrics.count(Outcome::Opened);
-        prepare(&far)?;
-        stream.write_all(&request.accept(&[])).await?;
-        metrics.from_uplinks.fetch_add(request.data.len() as u64, Ordering::Relaxed);
-        far.write_all(&request.data).await?;
+        let open = async {
+            prepare(&far)?;
+            stream.write_all(&request.accept(&[])).await?;
+            metrics.from_uplinks.fetch_add(request.data.len() as u64, Ordering::Relaxed);
+            far.write_all(&request.data).await
+        };
+        open.await.inspect_err(|_| stream.abort())?;
         carry(SocketEnd::from(far), stream, &metrics.to_uplinks, &metrics.from_uplinks).await
     }
 

@@ -30,14 +30,15 @@ pub(super) struct WaitingPlace<'a> {
 }
 
 impl Waiting {
-    /// A place for a further connection, if there are `places` places.
+    /// A place for a further connection. With more than `places` connections, the oldest ones lose
+    /// theirs.
     pub(super) fn enter(&self, places: usize) -> WaitingPlace<'_> {
         let (kept, lost) = oneshot::channel();
         let Places { next, taken } = &mut *lock(&self.0);
         let number = *next;
         *next += 1;
         taken.insert(number, kept);
-        while taken.len() > places.max(1) {
+        while taken.len() > places {
             taken.pop_first();
         }
         WaitingPlace { waiting: self, number, lost }
@@ -76,7 +77,7 @@ mod tests {
         places.push(waiting.enter(3));
         assert!(!places.iter_mut().any(is_lost));
         // Fewer places are left than connections: the newest has one.
-        places.push(waiting.enter(0));
+        places.push(waiting.enter(1));
         assert_eq!(places.iter_mut().map(is_lost).collect::<Vec<_>>(), [true, true, true, false]);
     }
 }

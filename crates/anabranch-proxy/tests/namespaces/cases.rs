@@ -412,10 +412,18 @@ fn destinations() -> Result {
     };
     let relay = world.start_relay("")?;
     // An address that the relay's host gets later is its own, too.
-    world.relay.run("ip addr add 198.51.90.7/32 dev lo")?;
-    for target in
-        ["192.168.77.1:80", "10.1.0.1:80", "169.254.169.254:80", "203.0.114.1:80", "198.51.90.7:80"]
-    {
+    for address in ["198.51.90.7/24", "198.51.90.8/24"] {
+        world.relay.run(&format!("ip addr add {address} dev lo"))?;
+    }
+    for target in [
+        "192.168.77.1:80",
+        "10.1.0.1:80",
+        "169.254.169.254:80",
+        "203.0.114.1:80",
+        "198.51.90.7:80",
+        // The kernel prefers the first address of a network as the source.
+        "198.51.90.8:80",
+    ] {
         let answer = ask(target)?;
         require(answer.contains("code 2"), format!("{target}: {answer}"))?;
     }

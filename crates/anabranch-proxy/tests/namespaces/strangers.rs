@@ -20,8 +20,8 @@ pub(crate) fn cannot_fill_the_relay() -> Result {
     let _relay = world.start_relay(&options)?;
     let _client = world.start_client("--uplink c1")?;
     let subflows = || world.metric_of(&world.relay, "uplink_subflows{uplink=\"r1,r2\"}");
-    // Only a header: the proof is missing. RFC 8803 §4.1.
-    for request in [&[][..], &[1, 1, 0x22, 0x63]] {
+    // Nothing; a request for information without a proof (RFC 8803 §6.2.3).
+    for request in [&[][..], &[1, 2, 0x22, 0x63, 1, 1, 0, 0]] {
         let mut stranger = hold(&world, request)?;
         thread::sleep(Duration::from_millis(500));
         let left = subflows()?;
