@@ -10,7 +10,7 @@ client and relay. The script measures, in the same session:
   shadowsocks, and microsocks, which is one proxy), and of the bare copy between TUN devices
   (`anabranch-bench-tun`), also per CPU second;
 * the time to the first byte of small answers, compared with a direct connection;
-* the SHA-256 of a large transfer, at both ends;
+* the SHA-256 of the received and of the generated data of a large transfer;
 * a profile of both proxies' processes without privileges during transfers, with `perf`;
 * memory of both proxies while connections stay open and carry messages.
 
@@ -37,7 +37,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,7 +101,7 @@ async def answer(peer: socket.socket) -> None:
 
 
 def various(count: int) -> Iterator[bytes]:
-    """Pieces of a stream that does not repeat itself, for `count` bytes."""
+    """Pieces of a stream of `count` bytes. Each block of 256 KiB begins with its offset."""
     noise = random.Random(1).randbytes(len(BLOCK))
     for at in range(0, count, len(BLOCK)):
         piece = at.to_bytes(8, "big") + noise[8:]
@@ -109,7 +109,7 @@ def various(count: int) -> Iterator[bytes]:
 
 
 def checksum(through: str, count: int) -> tuple[str, str]:
-    """The SHA-256 of bytes that are fetched, and that of the bytes that are sent."""
+    """Fetch bytes. Returns the SHA-256 of the received data, and that of the generated data."""
     received, sent = hashlib.sha256(), hashlib.sha256()
     with connect(through) as stream:
         stream.sendall(b"various %d\n" % count)
@@ -335,12 +335,19 @@ def cpu_seconds(*processes: subprocess.Popen[str]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def memory(process: subprocess.Popen[str]) -> float:
-    """Memory of a proxy in MB: both of its processes, without `ip monitor`."""
-    total = 0
+def own_processes(process: subprocess.Popen[str]) -> Iterator[int]:
+    """Both processes of a proxy, without `ip monitor`. The first is the privileged one."""
     for pid in family(process):
+        if Path(f"/proc/{pid}/comm").read_text() != "ip\n":
+            yield pid
+
+
+def memory(process: subprocess.Popen[str]) -> float:
+    """Memory of a proxy in MB: both of its processes."""
+    total = 0
+    for pid in own_processes(process):
         status = Path(f"/proc/{pid}/status").read_text()
-        if not status.startswith("Name:\tip\n") and (size := re.search(r"VmRSS:\s+(\d+)", status)):
+        if size := re.search(r"VmRSS:\s+(\d+)", status):
             total += int(size[1]) * 1024
     return total / 1e6
 
@@ -359,7 +366,12 @@ Row = list[str]
 RATES = ("", "Gbit/s", "Gbit per CPU s")
 DELAYS = ("", "median ms", "99th percentile ms")
 MEMORY = ("minute", "client MB", "relay MB", "client kB each", "relay kB each")
-INTEGRITY = ("GB", "SHA-256 at both ends", "s, with both checksums", "MB of the larger proxy")
+INTEGRITY = (
+    "GB",
+    "SHA-256 of the received and of the generated data",
+    "s, with both checksums",
+    "MB of the larger proxy, after the transfer",
+)
 PARTS = ("latency", "throughput", "integrity", "profile-throughput", "connections")
 
 
@@ -443,43 +455,77 @@ PARTS_OF_A_PROFILE = {
     "pair behind it",
     "tun_chr_read_iter": "read packets from the TUN device",
     "tcp_recvmsg": "read from the sockets of programs and destinations",
-    "tcp_sendmsg": "write to these sockets",
+    "tcp_sendmsg": "write to these sockets, with the veth pair behind them",
     "epoll_wait": "wait for events",
 }
 """Functions of the kernel, and the parts of a profile in which they are called."""
+Sample = list[tuple[int, str]]
+"""Addresses and functions, the innermost first."""
 COPIES, ENGINE, REST = (
     "copies between buffers of the process",
     "engine, tasks and allocator",
-    "other work of the kernel",
+    "other work of the kernel: interrupts, system calls, switches between processes",
 )
 
 
 def profile(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Row]:
-    """Rows with shares of CPU time during transfers."""
-    if not shutil.which("perf"):
-        print("profile skipped: perf is missing")
+    """Rows with shares of CPU time during transfers, or none if perf cannot measure them."""
+    try:
+        samples = record(world, proxies)
+    except OSError as error:
+        print(f"profile skipped: {error}")
         return []
-    workers = ",".join(str(pid) for each in proxies for pid in list(family(each))[1:])
-    file = world.folder / "perf.data"
-    recorder = subprocess.Popen(["perf", "record", "-q", "-g", "-o", file, "-p", workers])
-    time.sleep(0.5)
-    for _ in range(ROUNDS):
-        output(world.client.program("fetch", "proxy", str(BYTES)))
-    recorder.send_signal(signal.SIGINT)
-    recorder.wait()
-    text = output(["perf", "script", "-i", str(file), "-F", "ip,sym"])
-    samples = [sample for sample in text.split("\n\n") if sample.strip()]
     counts = Counter(map(part_of, samples))
     return [[f"{100 * count / len(samples):.0f} %", part] for part, count in counts.most_common()]
 
 
-def part_of(sample: str) -> str:
-    """The part of a profile that a sample belongs to: one function a line, the innermost first."""
+def record(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Sample]:
+    """The samples of the processes without privileges during transfers.
+
+    Raises:
+        OSError: if perf is missing, fails, or does not see the kernel.
+    """
+    workers = ",".join(str(pid) for each in proxies for pid in list(own_processes(each))[1:])
+    file = world.folder / "perf.data"
+    recorder = subprocess.Popen(["perf", "record", "-q", "-g", "-o", str(file), "-p", workers])
+    time.sleep(0.5)
+    for _ in range(ROUNDS):
+        output(world.client.program("fetch", "proxy", str(BYTES)))
+    recorder.send_signal(signal.SIGINT)
+    # perf ends by the signal that stops it, after it has written the file.
+    if (status := recorder.wait()) not in (0, -signal.SIGINT) or not file.exists():
+        raise OSError(f"perf record fails with status {status}")
+    command = ["perf", "script", "-i", str(file), "-F", "ip,sym"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"perf script fails: {done.stderr.strip()}")
+    samples = [sample for each in done.stdout.split("\n\n") if (sample := frames(each))]
+    if not any(in_kernel(address) for sample in samples for address, _ in sample):
+        raise OSError("perf has no sample in the kernel; see kernel.perf_event_paranoid")
+    return samples
+
+
+def frames(text: str) -> Sample:
+    """The addresses and functions of a sample: one a line, the innermost first."""
+    found = []
+    for line in filter(str.strip, text.splitlines()):
+        address, _, name = line.strip().partition(" ")
+        found.append((int(address, 16), name))
+    return found
+
+
+def in_kernel(address: int) -> bool:
+    return bool(address >> 63)
+
+
+def part_of(sample: Sample) -> str:
+    """The part of a profile that a sample belongs to."""
+    kernel = [name for address, name in sample if in_kernel(address)]
     for function, part in PARTS_OF_A_PROFILE.items():
-        if function in sample:
+        if any(function in name for name in kernel):
             return part
-    address, _, name = sample.strip().splitlines()[0].strip().partition(" ")
-    if int(address, 16) >> 63:
+    address, name = sample[0]
+    if in_kernel(address):
         return REST
     return COPIES if "memmove" in name or "memcpy" in name else ENGINE
 
@@ -495,11 +541,11 @@ def latency(world: World, _: tuple[subprocess.Popen[str], ...]) -> list[Row]:
 
 
 def integrity(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Row]:
-    """A row with both checksums of a large transfer."""
+    """A row with the checksum of a large transfer, and with the memory after it."""
     began = time.monotonic()
     received, sent = json.loads(output(world.client.program("checksum", "proxy", str(LARGE))))
     if received != sent:
-        raise SystemExit(f"the transfer has other bytes: {received} instead of {sent}")
+        raise SystemExit(f"the received data differs: SHA-256 {received} instead of {sent}")
     seconds = time.monotonic() - began
     largest = max(memory(each) for each in proxies)
     return [[f"{LARGE / 1e9:g}", received, f"{seconds:.0f}", f"{largest:.0f}"]]
@@ -533,10 +579,11 @@ def load(
     return rows, counts
 
 
-def results(parts: Sequence[str], connections: int, minutes: float) -> dict[str, list[Row]]:
-    """The rows of each result of docs/results/proxy.json."""
+def results(
+    parts: Sequence[str], connections: int, minutes: float
+) -> Generator[tuple[str, list[Row]]]:
+    """The rows of each result of docs/results/proxy.json, as soon as they are measured."""
     world = World(int(minutes * 60) + 1800)
-    found: dict[str, list[Row]] = {}
     try:
         proxies = world.start_proxies(connections)
         for part, measure, title, columns in (
@@ -546,8 +593,9 @@ def results(parts: Sequence[str], connections: int, minutes: float) -> dict[str,
             ("profile-throughput", profile, "Profile of a transfer", ("share", "part")),
         ):
             if part in parts:
-                found[part] = measure(world, proxies)
-                show(title, columns, found[part])
+                rows = measure(world, proxies)
+                show(title, columns, rows)
+                yield part, rows
         if "connections" in parts:
             # A transfer leaves buffers behind.
             for process in proxies:
@@ -560,10 +608,9 @@ def results(parts: Sequence[str], connections: int, minutes: float) -> dict[str,
                 [f"{counts['answers']:,} answers, {counts['failures']} failures", *[""] * 4]
             )
             show(f"{counts['open']} connections at once", MEMORY, rows)
-            found["connections"] = rows
+            yield "connections", rows
     finally:
         world.close()
-    return found
 
 
 def show(title: str, columns: Sequence[str], rows: list[Row]) -> None:
@@ -591,12 +638,13 @@ def main() -> None:
         return print(f"bench-proxy skipped: the program {missing} is missing")
     if not PROXY.exists():
         return print(f"bench-proxy skipped: {PROXY} is missing; run make bench-proxy")
-    found = results(options.only or PARTS, options.connections, options.minutes)
     load = "".join(f"--only {part} " for part in options.only or ())
     load += f"--connections {options.connections} --minutes {options.minutes:g}"
-    for name, rows in found.items() if options.json is not None else ():
-        if rows:
-            update(options.json, name, rows, f"make bench-proxy LOAD='{load}'")
+    measured = results(options.only or PARTS, options.connections, options.minutes)
+    with contextlib.closing(measured):
+        for name, rows in measured:
+            if rows and options.json is not None:
+                update(options.json, name, rows, f"make bench-proxy LOAD='{load}'")
     return None
 
 

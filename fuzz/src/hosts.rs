@@ -255,9 +255,9 @@ impl Hosts {
 
     /// A segment of the client to tamper with, selected by number modulo their count.
     fn take_from_client(&mut self, number: u8) -> Option<PooledSegment> {
-        let theirs: Vec<usize> =
+        let from_client: Vec<usize> =
             (0..self.in_flight.len()).filter(|index| self.in_flight[*index].0 == 1).collect();
-        let index = theirs[usize::from(number).checked_rem(theirs.len())?];
+        let index = from_client[usize::from(number).checked_rem(from_client.len())?];
         self.tampered[1] = true;
         self.in_flight.remove(index).map(|(_, segment)| segment)
     }

@@ -454,7 +454,7 @@ def test_the_best_buffers_are_named_beside_the_others(
     ("gain", "low", "count", "words"),
     [
         (0.4, 0.3, 1, "No change that was tried raises the goodput by 5 %."),
-        (3.4, -1.2, 1, "No change that was tried has a significant effect on the goodput."),
+        (3.4, -1.2, 1, "No change that was tried significantly raises the goodput."),
         (0.6, 0.3, 1, "Best change: a (+6 %), which Linux can do."),
         # Two changes must bring 1.05² = 1.10.
         (0.6, 0.3, 2, "No change that was tried raises the goodput by 5 %."),

@@ -29,7 +29,10 @@ OPTIONAL = ("recorded", "superseded", "columns", "align", "rows", "notes", "pict
 
 _ALIGNMENTS = {"l": "---", "r": "--:"}
 _NOT_RECORDED = "not recorded"
-_OLD_BUILD = "> **Earlier build.** Which one was not recorded. The present build may give other numbers."
+_UNKNOWN_BUILD = (
+    "> **Unknown build.** The build of this measurement was not recorded. "
+    "The present build may give other numbers."
+)
 
 
 def areas() -> list[Path]:
@@ -56,7 +59,7 @@ def _section(result: Result) -> list[str]:
     if reason := result.get("superseded"):
         parts.append(f"> **Superseded.** {reason}")
     elif not result["build"]:
-        parts.append(_OLD_BUILD)
+        parts.append(_UNKNOWN_BUILD)
     parts += [result["shows"], _provenance(result)]
     if picture := result.get("picture"):
         parts.append(picture)

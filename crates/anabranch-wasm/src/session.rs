@@ -81,7 +81,7 @@ impl Engine {
     /// Those of the run.
     pub fn step_until(&mut self, ns: u64) -> Result<(), String> {
         self.simulation.step_until(Instant::from_nanos(ns)).map_err(to_line)?;
-        self.poll_decisions();
+        self.record_decisions();
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Engine {
         while executed < count && self.simulation.step_event().map_err(to_line)? {
             executed += 1;
         }
-        self.poll_decisions();
+        self.record_decisions();
         Ok(executed)
     }
 
@@ -157,7 +157,7 @@ impl Engine {
         Ok(())
     }
 
-    fn poll_decisions(&mut self) {
+    fn record_decisions(&mut self) {
         for connection in 0..self.scenario.connections.len() {
             for side in [Side::Client, Side::Server] {
                 while let Some(event) = self.simulation.poll_trace(side, connection) {

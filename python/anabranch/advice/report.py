@@ -30,7 +30,7 @@ def finding(advice: Advice) -> str:
     best = advice.best
     if not advice.helps:
         values = ", ".join(f"{words} {_text(old)}{unit}" for words, unit, old, _ in _known(advice))
-        helps = "has a significant effect" if advice.brings_enough else f"brings {BROUGHT}"
+        helps = "significantly helps" if advice.brings_enough else f"brings {BROUGHT}"
         return f"{advice.stack}: leave it as it is ({values}); no change {helps}."
     values = ", ".join(
         f"{words} {number(old.value)} → {number(new.value)}{unit}"

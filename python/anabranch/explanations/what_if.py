@@ -168,7 +168,7 @@ class WhatIf:
         """Reason why no change helps, as the end of a sentence."""
         among = [each for each in self.predictions if each.linux or not linux]
         if any(worth.brings_enough(self._improvement(each), each.change.count) for each in among):
-            return "has a significant effect on the goodput"
+            return "significantly raises the goodput"
         return f"raises the goodput by {worth.BROUGHT}"
 
     def finding(self) -> str:

@@ -79,7 +79,7 @@ impl CheckQueue for DropTailConfig {}
 mod tests {
     use super::*;
 
-    /// Returns `true` for each packet of `sizes` that a queue with this limit at 8 Mbit/s accepts.
+    /// For each packet of `sizes`, `true` if a queue with this limit at 8 Mbit/s accepts it.
     fn accepted(limit: &str, sizes: &[u32]) -> Vec<bool> {
         let rate = Rate::from_bits_per_second(8_000_000);
         let mut queue = DropTail::new(limit.parse().unwrap(), rate);

@@ -94,7 +94,7 @@ impl Connection {
 
     /// The DATA_FIN to send on the subflow in `slot`, if this subflow should carry it.
     pub(super) fn data_fin_for(&mut self, now: Instant, slot: Slot) -> Option<DataSeq> {
-        if !self.data_fin.is_due() || self.owes_keys() {
+        if !self.data_fin.is_due() || self.keys_are_due() {
             return None;
         }
         let of = |usability| move |view: &&SubflowView| view.usability == usability;
@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.1: the initiator's keys come first, on the third ACK or on data.
-    fn owes_keys(&self) -> bool {
+    fn keys_are_due(&self) -> bool {
         let totals = &self.subflows[Slot(0)].subflow.totals();
         self.keys_to_repeat().is_some() && totals.acks_sent == 0 && totals.segments_sent == 0
     }

@@ -123,7 +123,7 @@ impl PathDriver {
     }
 
     /// Poll the path manager for its actions on subflows. Its other requests are stored.
-    pub(super) fn poll_duties(&mut self) -> Vec<Duty> {
+    pub(super) fn drain_duties(&mut self) -> Vec<Duty> {
         let mut duties = Vec::new();
         for _ in 0..MOST_ACTIONS {
             let Some(action) = self.manager.poll_action() else { break };

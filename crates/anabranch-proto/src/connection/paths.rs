@@ -160,7 +160,7 @@ impl Connection {
     }
 
     fn carry_out_duties(&mut self) {
-        for duty in self.paths.poll_duties() {
+        for duty in self.paths.drain_duties() {
             match duty {
                 Duty::Close { subflow, reset } => self.close_subflow(subflow, reset),
                 Duty::SetPriority { subflow, backup, signalled } => {

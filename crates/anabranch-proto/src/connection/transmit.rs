@@ -509,6 +509,7 @@ impl Connection {
         if self.subflows.remedies() == 0 {
             return None;
         }
+        // Without outstanding data, there is nothing to reinject.
         let head = self.send.queue.head()?;
         let subflow = self.subflows.view(slot).id;
         if window_limited {

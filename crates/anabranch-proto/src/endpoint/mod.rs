@@ -543,13 +543,13 @@ impl Endpoint {
             self.dirty.push_back(index);
         }
         if slot.has_output() {
-            self.poll_output(index);
+            self.collect_output(index);
         }
     }
 
     /// Collect a connection's events for the application and its registrations with this endpoint.
     #[inline(never)]
-    fn poll_output(&mut self, index: u32) {
+    fn collect_output(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if slot.half_open && !slot.connection.as_ref().is_some_and(|c| c.is_half_open()) {
             slot.half_open = false;
@@ -574,7 +574,7 @@ impl Endpoint {
         let slot = &mut self.slots[index as usize];
         slot.dirty = false;
         if slot.has_output() {
-            self.poll_output(index);
+            self.collect_output(index);
         }
         self.forget_if_gone(index);
         let slot = &mut self.slots[index as usize];

@@ -47,7 +47,7 @@ impl Ending {
 
     /// Returns `true` if the FIN is still to be sent.
     #[inline]
-    pub(super) fn owes_fin(&self) -> bool {
+    pub(super) fn fin_is_due(&self) -> bool {
         self.fin_wanted && !self.fin_sent
     }
 

@@ -40,9 +40,9 @@ pub(super) struct Handshake {
     /// The peer's SYN, if it carried payload or a FIN that has not been processed.
     syn_payload: Option<Box<Segment>>,
     fast_open: Option<Box<FastOpen>>,
-    /// The data of the peer's SYN was taken, so this end may answer it before the handshake is
+    /// The data of the peer's SYN was received, so this end may answer it before the handshake is
     /// complete. RFC 7413 §4.2.2.
-    took_data: bool,
+    syn_data_received: bool,
     /// An earlier connection of the peer has answered the first SYN.
     met_earlier: bool,
 }
@@ -58,7 +58,7 @@ impl Handshake {
             options: None,
             syn_payload: None,
             fast_open: None,
-            took_data: false,
+            syn_data_received: false,
             met_earlier: false,
         }
     }
@@ -149,13 +149,13 @@ impl Handshake {
     }
 
     /// The data of the peer's SYN was received.
-    pub(super) fn on_data_received(&mut self) {
-        self.took_data = true;
+    pub(super) fn on_syn_data_received(&mut self) {
+        self.syn_data_received = true;
     }
 
     /// Returns `true` if data may be sent before the handshake is complete.
-    pub(super) fn took_data(&self) -> bool {
-        self.took_data
+    pub(super) fn syn_data_received(&self) -> bool {
+        self.syn_data_received
     }
 
     /// Returns `true` if it is a retransmission.

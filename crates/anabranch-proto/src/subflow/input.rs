@@ -117,7 +117,7 @@ impl Subflow {
         (self.una, self.nxt) = (1 + taken, 1 + taken);
         self.totals.bytes_sent += taken;
         self.handshake.keep_payload(segment);
-        self.receive_syn_payload(now, arrived.window);
+        self.receive_kept_syn(now, arrived.window);
         self.receiver.demand_ack();
         RxOutcome { acceptable: true, established: true, ack: 1 + taken }
     }
@@ -250,7 +250,7 @@ impl Subflow {
         self.update_recent_timestamp(now, distance, &segment.options);
         self.process_ack(now, ack, same_window, segment, arrived.views);
         // Seventh, the text; eighth, FIN.
-        let queued = established && self.receive_syn_payload(now, arrived.window);
+        let queued = established && self.receive_kept_syn(now, arrived.window);
         let distance = if queued { self.receiver.distance(text_at) } else { distance };
         self.receive(now, distance, segment, arrived.window);
         self.advance_close(now);
@@ -450,12 +450,13 @@ impl Subflow {
     /// Receive the data of the SYN now, before the handshake is complete. RFC 7413 §4.2.2.
     pub(crate) fn receive_syn_data(&mut self, now: Instant, syn: &Segment, window: u64) {
         self.apply_syn_window(syn, 1);
-        self.handshake.on_data_received();
+        self.handshake.on_syn_data_received();
         self.receive(now, 0, &mut syn.clone(), window);
     }
 
-    /// RFC 9293 §3.10.7.3: data of the SYN is accepted when the subflow is established.
-    fn receive_syn_payload(&mut self, now: Instant, window: u64) -> bool {
+    /// Receive the data of the SYN that was kept until the subflow is established. RFC 9293 §3.10.7.3.
+    /// Returns `true` if there was any.
+    fn receive_kept_syn(&mut self, now: Instant, window: u64) -> bool {
         let Some(mut segment) = self.handshake.take_payload() else { return false };
         self.receive(now, 0, &mut segment, window);
         self.advance_close(now);
@@ -527,9 +528,9 @@ impl Subflow {
 
     /// State changes by FINs sent, acknowledged and received. RFC 9293 §3.6.
     fn advance_close(&mut self, now: Instant) {
-        let ours_acknowledged = self.ending.has_sent_fin() && self.una == self.nxt;
-        let theirs_arrived = self.receiver.finished();
-        let state = match (self.state, ours_acknowledged, theirs_arrived) {
+        let fin_acknowledged = self.ending.has_sent_fin() && self.una == self.nxt;
+        let fin_received = self.receiver.finished();
+        let state = match (self.state, fin_acknowledged, fin_received) {
             (State::Established, _, true) => State::CloseWait,
             (State::FinWait1, true, true) => State::TimeWait,
             (State::FinWait1, true, false) => State::FinWait2,

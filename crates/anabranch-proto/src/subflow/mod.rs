@@ -359,7 +359,7 @@ impl Subflow {
     fn usability(&self) -> Usability {
         match self.state {
             // RFC 7413 §4.2.2: a server may send before the third ACK.
-            State::SynReceived if self.handshake.took_data() => Usability::Usable,
+            State::SynReceived if self.handshake.syn_data_received() => Usability::Usable,
             State::SynSent | State::SynReceived => Usability::Opening,
             State::Established | State::CloseWait if self.ending.wants_fin() => Usability::Closed,
             State::Established | State::CloseWait => {

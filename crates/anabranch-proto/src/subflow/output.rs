@@ -124,7 +124,7 @@ impl Subflow {
     pub(crate) fn has_more_to_say(&self) -> bool {
         self.receiver.ack_is_due()
             || self.recovery.probe_is_due()
-            || self.ending.owes_fin()
+            || self.ending.fin_is_due()
             || self.signals.are_waiting()
     }
 
@@ -135,7 +135,7 @@ impl Subflow {
         now: Instant,
         level: &DataLevel,
     ) -> Option<PooledSegment> {
-        let fin = self.ending.owes_fin() && self.is_established();
+        let fin = self.ending.fin_is_due() && self.is_established();
         let acknowledgement = self.has_signals_to_send() || self.receiver.ack_is_due();
         let opening =
             matches!(self.state, State::SynSent | State::Closed) || self.handshake.syn_is_due();

@@ -130,8 +130,8 @@ impl RateSampler {
         }
     }
 
-    /// The transmission number `order` is deemed lost, as the `lost`th one. `None` if it had no
-    /// snapshot.
+    /// The transmission number `order` is deemed lost. `lost` segments are deemed lost so far, with
+    /// this one. Returns `None` if it had no snapshot.
     #[cold]
     pub(super) fn lost(
         &self,

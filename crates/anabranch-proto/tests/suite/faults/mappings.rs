@@ -53,8 +53,8 @@ fn each_payload_without_a_mapping_waits_for_the_full_time() {
         liar.say_mapped(1000, &[2; 1000], 0, 0, 2000);
         liar.pair.run_ms(3_000);
         liar.say_unmapped(2000, &[3; 1000]);
-        let patience = if late_fallback { 200 } else { 1_000 };
-        liar.pair.run_ms(patience - 1);
+        let limit_ms = if late_fallback { 200 } else { 1_000 };
+        liar.pair.run_ms(limit_ms - 1);
         assert!(liar.is_alive() && !fell_back(&liar), "{late_fallback}");
         liar.pair.run_ms(2);
         assert_eq!((liar.is_alive(), fell_back(&liar)), (late_fallback, late_fallback));

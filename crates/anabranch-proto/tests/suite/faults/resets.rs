@@ -46,7 +46,7 @@ pub(crate) fn sent_again(pair: &Pair) -> u64 {
 }
 
 #[test]
-fn data_acknowledged_on_a_subflow_is_reinjected_at_once_if_a_reset_distrusts_it() {
+fn data_acknowledged_on_a_subflow_is_reinjected_at_once_if_a_reset_calls_it_unreliable() {
     depends_on_the_platform("how much data is in flight");
     // RFC 8684 §3.7: then its acknowledgements are meaningless. Otherwise the sender waits for a
     // DATA_ACK.
