@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
@@ -13,6 +13,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
 
 /// Bytes that are taken from one end at a time, at most: several times the longest frame of a TUN
 /// device, because the rest of each time leaves in a short frame.
@@ -24,6 +25,10 @@ const SLICES: usize = 64;
 /// Idle time before the kernel's keep-alive probes, so that a peer that has vanished does not keep a
 /// connection (this project).
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
+/// Time between two looks at what an ended connection's peer has acknowledged (this project).
+const SETTLING_INTERVAL: Duration = Duration::from_millis(200);
+/// Longest time without an acknowledgement of an ended connection (this project).
+const MOST_SILENCE: Duration = Duration::from_secs(120);
 
 /// Set the options of a socket whose data another connection brings.
 pub(super) fn prepare(socket: &TcpStream) -> io::Result<()> {
@@ -49,6 +54,9 @@ pub(super) trait End {
 
     /// No further bytes follow.
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Bytes that the peer has not acknowledged, if this program has to keep them.
+    fn unacknowledged(&self) -> u64;
 
     /// Reset the connection when it is dropped.
     fn reset(&mut self);
@@ -121,6 +129,11 @@ impl End for SocketEnd {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 
+    fn unacknowledged(&self) -> u64 {
+        // The kernel keeps them.
+        0
+    }
+
     fn reset(&mut self) {
         let _ = self.stream.set_zero_linger();
     }
@@ -153,13 +166,17 @@ impl End for Stream {
         Pin::new(self).poll_shutdown(context)
     }
 
+    fn unacknowledged(&self) -> u64 {
+        self.stats().map_or(0, |it| it.bytes_written.saturating_sub(it.bytes_acknowledged))
+    }
+
     fn reset(&mut self) {
         self.abort();
     }
 }
 
-/// Carry bytes both ways until both directions have ended. If a connection fails, reset the other
-/// one. `from_far` and `from_near` count the bytes.
+/// Carry bytes both ways until both directions have ended, and the peers have acknowledged them. If a
+/// connection fails, reset the other one. `from_far` and `from_near` count the bytes.
 pub(super) async fn carry(
     mut near: impl End,
     mut far: impl End,
@@ -172,12 +189,30 @@ pub(super) async fn carry(
         let back = back.poll(&mut far, &mut near, context)?;
         if there.is_ready() && back.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
     });
-    let done = done.await;
+    let mut done = done.await;
+    if done.is_ok() {
+        done = settle(&near).await.and(settle(&far).await);
+    }
     if done.is_err() {
         far.reset();
         near.reset();
     }
     done
+}
+
+/// Wait until the peer has acknowledged everything, or nothing for a long time.
+async fn settle(end: &impl End) -> io::Result<()> {
+    let (mut left, mut since) = (end.unacknowledged(), Instant::now());
+    while left > 0 {
+        sleep(SETTLING_INTERVAL).await;
+        let now_left = end.unacknowledged();
+        if now_left < left {
+            (left, since) = (now_left, Instant::now());
+        } else if since.elapsed() > MOST_SILENCE {
+            return Err(ErrorKind::TimedOut.into());
+        }
+    }
+    Ok(())
 }
 
 /// Bytes on their way in one direction.

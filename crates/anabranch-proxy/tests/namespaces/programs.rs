@@ -95,7 +95,8 @@ impl Transfer {
 }
 
 /// Fetch bytes through the proxy, compare them with the pattern, and print a line for each transfer.
-/// Arguments: TARGET (`ADDRESS:PORT`, or `direct:ADDRESS:PORT`), BYTES, number of CONNECTIONS at a time.
+/// Arguments: TARGET (`ADDRESS:PORT`; `direct:ADDRESS:PORT` without the proxy; `closed:ADDRESS:PORT` ends
+/// its direction after the request), BYTES, number of CONNECTIONS at a time.
 pub(crate) fn fetch(arguments: &[String]) {
     let [target, bytes, connections] = arguments else { panic!("three arguments") };
     let (bytes, connections): (usize, usize) =
@@ -118,6 +119,8 @@ pub(crate) fn fetch(arguments: &[String]) {
 
 fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
     let started = Instant::now();
+    let (closes, target) =
+        target.strip_prefix("closed:").map_or((false, target), |target| (true, target));
     let mut stream = match target.strip_prefix("direct:") {
         Some(target) => {
             let target = target.parse().map_err(|_| ErrorKind::InvalidInput)?;
@@ -128,6 +131,9 @@ fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     // In one piece, so that no acknowledgement is waited for.
     stream.write_all(format!("{bytes}\n").as_bytes())?;
+    if closes {
+        stream.shutdown(Shutdown::Write)?;
+    }
     let (mut buffer, mut count) = (vec![0; pattern::MAX_SLICE], 0);
     let (mut first_byte, mut last, mut longest) = (None, started, 0.0_f64);
     loop {
