@@ -91,6 +91,18 @@ impl Piece {
         }
     }
 
+    /// Append a copy of `next` if both are bytes in memory, and have at most `most` bytes together.
+    /// Otherwise return it.
+    pub fn join_short(&mut self, next: Piece, most: usize) -> Result<(), Piece> {
+        match (&*self, &next) {
+            (Piece::Shared(first), Piece::Shared(second)) if first.len() + second.len() <= most => {
+                *self = Piece::Shared([&first[..], &second[..]].concat().into());
+                Ok(())
+            }
+            _ => Err(next),
+        }
+    }
+
     /// Call `f` with all bytes in order, in one or more slices.
     pub fn for_each_slice(&self, mut f: impl FnMut(&[u8])) {
         match self {

@@ -18,6 +18,10 @@ use crate::view::{Slot, SubflowSet};
 pub(crate) use resend::Resend;
 use resend::Resends;
 
+/// Written pieces that together have at most this number of bytes are copied into one (this project).
+/// An application that writes single bytes would otherwise take many times their memory.
+const LONGEST_JOINED: usize = 1024;
+
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     /// Unacknowledged data, with the offset of each piece.
@@ -207,7 +211,9 @@ impl SendQueue {
         }
         let piece = if accepted == piece.len() { piece } else { piece.slice(0, accepted) };
         let rest = match self.pieces.back_mut() {
-            Some((_, back)) => back.try_join(piece).err(),
+            Some((_, back)) => {
+                back.try_join(piece).or_else(|piece| back.join_short(piece, LONGEST_JOINED)).err()
+            }
             None => Some(piece),
         };
         if let Some(piece) = rest {
@@ -646,6 +652,17 @@ mod tests {
             queue.map_next(10, Slot(0), SubflowSet::EMPTY).to_vec(),
             [9, 9, 9, 9, 9, 10, 10, 10, 10, 10]
         );
+    }
+
+    #[test]
+    fn single_bytes_take_few_pieces() {
+        let mut queue = queue_of(10_000);
+        for byte in 0..10_000_u32 {
+            queue.write(Piece::Shared(Bytes::from(vec![byte as u8])));
+        }
+        assert_eq!(queue.pieces.len(), 10_000_usize.div_ceil(LONGEST_JOINED));
+        let payload = queue.map_next(5_000, Slot(0), SubflowSet::EMPTY);
+        assert!(payload.to_vec().into_iter().eq((0..5_000_u32).map(|byte| byte as u8)));
     }
 
     #[test]
