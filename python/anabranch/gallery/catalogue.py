@@ -18,7 +18,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "nsdi11-lia": (39, 204),
     "conext12-olia": (14, 190),
     "balia": (34, 325),
-    "sigcomm11-fattree": (30, 600),
+    "sigcomm11-fattree": (30, 306),
     "conext13-design": (70, 3500),
     "conext17-ecf": (22, 179),
     "csws14-schedulers-bulk": (39, 2400),
