@@ -45,8 +45,8 @@ struct BareSegments {
 struct LastAck {
     ack: SeqNumber,
     window: u16,
-    /// The host has sent a data sequence signal.
-    dss_seen: bool,
+    /// The host has sent a DATA_ACK.
+    data_ack_seen: bool,
 }
 
 /// Kinds of bare segments.
@@ -87,8 +87,9 @@ impl BareSegments {
         }
         let (ack, window) = (segment.header.ack, segment.header.window);
         let last = &mut flow.state[towards as usize];
-        let dss_seen = last.is_some_and(|last| last.dss_seen) || segment.options.dss.is_some();
-        let previous = last.replace(LastAck { ack, window, dss_seen });
+        let data_ack_seen = last.is_some_and(|last| last.data_ack_seen)
+            || segment.options.dss.is_some_and(|dss| dss.data_ack.is_some());
+        let previous = last.replace(LastAck { ack, window, data_ack_seen });
         let n = self.drawn;
         self.drawn += 1;
         let chosen = self.draws.uniform(2 * n) < self.config.probability.as_f64();
@@ -109,7 +110,7 @@ impl BareSegments {
             Companion::AckAfter => (bare(Flags::ACK, after, ack), false),
             // RFC 8684 §3.7: the first acknowledgement of data has a DATA_ACK. Without it, the subflow
             // falls back or ends.
-            Companion::AckBefore | Companion::FinBefore if !previous.dss_seen => {
+            Companion::AckBefore | Companion::FinBefore if !previous.data_ack_seen => {
                 (bare(Flags::ACK, after, ack), false)
             }
             Companion::AckBefore => (bare(Flags::ACK, before, ack), true),
@@ -208,7 +209,7 @@ impl BuildMiddlebox for BareSegmentsConfig {
 mod tests {
     use super::super::testing::{Bench, Talk};
     use super::*;
-    use anabranch_wire::mptcp::Dss;
+    use anabranch_wire::mptcp::{Dss, WideOrNarrow};
 
     fn always(directions: Directions, seed: u64) -> Bench {
         let config = BareSegmentsConfig { probability: Probability::ONE, directions };
@@ -223,6 +224,12 @@ mod tests {
             out.iter().position(|(_, each)| each == segment).expect("the box passes the segment");
         let others = out.iter().enumerate().filter(|(index, _)| *index != at);
         others.map(|(index, (_, each))| (each.clone(), index < at)).collect()
+    }
+
+    fn with_data_ack(mut segment: Segment) -> Segment {
+        let dss = segment.options.dss.unwrap_or_default();
+        segment.options.dss = Some(Dss { data_ack: Some(WideOrNarrow::Narrow(1)), ..dss });
+        segment
     }
 
     #[test]
@@ -248,7 +255,7 @@ mod tests {
     fn a_companion_has_the_segments_numbers_and_no_mptcp_option() {
         let talk = Talk::v6();
         let mut bench = always(Directions::Both, 1).opened(&talk);
-        companions(&mut bench, Side::Server, &talk.data(Side::Server, 0, 100));
+        companions(&mut bench, Side::Server, &with_data_ack(talk.data(Side::Server, 0, 100)));
         let mut sides = [0; 2];
         for n in 1..100 {
             let data = talk.data(Side::Server, 100 * n, 100);
@@ -273,8 +280,7 @@ mod tests {
             let mut bench = always(Directions::Both, seed).opened(&talk);
             companions(&mut bench, Side::Client, &talk.ack(Side::Client, 0));
             for (n, count) in befores.iter_mut().enumerate() {
-                let mut ack = talk.ack(Side::Client, 100 * (n as u32 + 1));
-                ack.options.dss = Some(Dss::default());
+                let ack = with_data_ack(talk.ack(Side::Client, 100 * (n as u32 + 1)));
                 let found = companions(&mut bench, Side::Client, &ack).remove(0);
                 *count += u32::from(found.1 && found.0.header.ack == ack.header.ack);
             }
@@ -309,7 +315,7 @@ mod tests {
     fn a_bare_fin_may_precede_a_fin_without_payload() {
         let talk = Talk::v4();
         let mut bench = always(Directions::Both, 1).opened(&talk);
-        companions(&mut bench, Side::Server, &talk.data(Side::Server, 0, 100));
+        companions(&mut bench, Side::Server, &with_data_ack(talk.data(Side::Server, 0, 100)));
         let mut fin = talk.fin(Side::Server, 100);
         fin.options.dss = Some(Dss { data_fin: true, ..Dss::default() });
         let flags: Vec<_> = (0..50)

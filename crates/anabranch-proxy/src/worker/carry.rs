@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
@@ -13,7 +13,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// Bytes that are taken from one end at a time, at most: several times the longest frame of a TUN
 /// device, because the rest of each time leaves in a short frame.
@@ -27,8 +27,6 @@ const SLICES: usize = 64;
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
 /// Time between two looks at what an ended connection's peer has acknowledged (this project).
 const SETTLING_INTERVAL: Duration = Duration::from_millis(200);
-/// Longest time without an acknowledgement of an ended connection (this project).
-const MOST_SILENCE: Duration = Duration::from_secs(120);
 
 /// Set the options of a socket whose data another connection brings.
 pub(super) fn prepare(socket: &TcpStream) -> io::Result<()> {
@@ -176,7 +174,8 @@ impl End for Stream {
 }
 
 /// Carry bytes both ways until both directions have ended, and the peers have acknowledged them. If a
-/// connection fails, reset the other one. `from_far` and `from_near` count the bytes.
+/// connection fails before both directions have ended, reset the other one. `from_far` and `from_near`
+/// count the bytes.
 pub(super) async fn carry(
     mut near: impl End,
     mut far: impl End,
@@ -189,30 +188,22 @@ pub(super) async fn carry(
         let back = back.poll(&mut far, &mut near, context)?;
         if there.is_ready() && back.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
     });
-    let mut done = done.await;
+    let done = done.await;
     if done.is_ok() {
-        done = settle(&near).await.and(settle(&far).await);
-    }
-    if done.is_err() {
+        settle(&near).await;
+        settle(&far).await;
+    } else {
         far.reset();
         near.reset();
     }
     done
 }
 
-/// Wait until the peer has acknowledged everything, or nothing for a long time.
-async fn settle(end: &impl End) -> io::Result<()> {
-    let (mut left, mut since) = (end.unacknowledged(), Instant::now());
-    while left > 0 {
+/// Wait until the peer has acknowledged everything, or the engine has given it up.
+async fn settle(end: &impl End) {
+    while end.unacknowledged() > 0 {
         sleep(SETTLING_INTERVAL).await;
-        let now_left = end.unacknowledged();
-        if now_left < left {
-            (left, since) = (now_left, Instant::now());
-        } else if since.elapsed() > MOST_SILENCE {
-            return Err(ErrorKind::TimedOut.into());
-        }
     }
-    Ok(())
 }
 
 /// Bytes on their way in one direction.

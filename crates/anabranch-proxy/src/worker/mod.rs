@@ -18,6 +18,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use anabranch_host::Host;
 use anabranch_live::TunDevice;
@@ -27,6 +28,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
 use crate::orders::{Assignment, Order, Role, Uplink};
@@ -35,6 +37,12 @@ use capture::Capture;
 use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
 use two_families::TwoFamilies;
+
+/// Longest time for the ends of the last streams, after a process has no connections to carry (this
+/// project): some retransmission timeouts.
+const MOST_LINGERING_TIME: Duration = Duration::from_secs(1);
+/// Time between two looks at what remains (this project).
+const LINGERING_INTERVAL: Duration = Duration::from_millis(50);
 
 /// State that all tasks of the process share.
 struct Shared {
@@ -261,7 +269,17 @@ impl Shared {
                 order = orders.recv() => if order.is_none() { break },
             }
         }
+        self.linger().await;
         Ok(())
+    }
+
+    /// Wait a little while connections remain: the end of a stream may have to be sent again.
+    async fn linger(&self) {
+        let until = Instant::now() + MOST_LINGERING_TIME;
+        let remain = || self.host.inspect(|_, endpoint, _| endpoint.connections().next().is_some());
+        while remain() && Instant::now() < until {
+            sleep(LINGERING_INTERVAL).await;
+        }
     }
 
     fn set_usable(&self, address: IpAddr, usable: bool) {

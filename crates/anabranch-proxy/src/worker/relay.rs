@@ -30,8 +30,8 @@ use crate::proof::{Key, Refusal, Verifier};
 const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Longest time until a destination answers (this project).
 const MOST_CONNECTING_TIME: Duration = Duration::from_secs(20);
-/// Time for a client to read an error (this project).
-const MOST_ERROR_TIME: Duration = Duration::from_secs(5);
+/// Time for a client to read an answer without data (this project).
+const MOST_READING_TIME: Duration = Duration::from_secs(5);
 /// Least time between two lines about refusals (this project).
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// ICMP codes of "destination unreachable": network, host. RFC 792.
@@ -115,7 +115,7 @@ impl Service {
             biased;
             admitted = self.receive(&mut stream, client.ip()) => admitted?,
             () = waiting.lost() => {
-                self.log.warn(client.ip(), "another connection took its place before its request came");
+                self.log.warn(client.ip(), "it had no admitted request, and another took its place");
                 stream.abort();
                 return Ok(());
             }
@@ -162,8 +162,7 @@ impl Service {
     async fn serve(&self, mut stream: Stream, client: IpAddr, request: &Request) -> io::Result<()> {
         // Without a Connect TLV, the client wants information only.
         let Some(connect) = &request.connect else {
-            stream.write_all(&request.accept(&[])).await?;
-            return stream.shutdown().await;
+            return answer_and_end(&mut stream, &request.accept(&[])).await;
         };
         if let Some(probe) = Probe::at(connect.remote) {
             return self.probe(probe, stream, request).await;
@@ -251,21 +250,25 @@ impl Service {
         probe.serve(stream, &request.data).await
     }
 
-    /// Send an error, and end the connection. The client resets it when it has read the error (RFC 8803
-    /// §6.2.8). If it does not, it has some time to read.
     async fn refuse(&self, stream: &mut Stream, answer: &[u8], outcome: Outcome) -> io::Result<()> {
         self.shared.metrics.count(outcome);
-        let reset = async {
-            stream.write_all(answer).await?;
-            stream.shutdown().await?;
-            let mut rest = [0; MOST_BYTES];
-            while stream.read(&mut rest).await? > 0 {}
-            std::future::pending::<io::Result<()>>().await
-        };
-        let _ = timeout(MOST_ERROR_TIME, reset).await;
-        stream.abort();
-        Ok(())
+        answer_and_end(stream, answer).await
     }
+}
+
+/// Send an answer, and end the connection. A client resets the connection when it has read an error
+/// (RFC 8803 §6.2.8). If it does not, it has some time to read.
+async fn answer_and_end(stream: &mut Stream, answer: &[u8]) -> io::Result<()> {
+    let reset = async {
+        stream.write_all(answer).await?;
+        stream.shutdown().await?;
+        let mut rest = [0; MOST_BYTES];
+        while stream.read(&mut rest).await? > 0 {}
+        std::future::pending::<io::Result<()>>().await
+    };
+    let _ = timeout(MOST_READING_TIME, reset).await;
+    stream.abort();
+    Ok(())
 }
 
 /// A log of refusals with at most one line a second, so that nobody can fill a disk.
