@@ -85,12 +85,14 @@ def judge(seen: Observed, runs: Sequence[Observed]) -> Judged:
     """The deviations of goodput, of the path whose share, and whose median RTT, is furthest off."""
     goodput = float(np.median([run.goodput_mbps for run in runs]))
     shares, rtts = [0.0], [0.0]
-    for index, lane in enumerate(seen.lanes):
-        lanes = [run.lanes[index] for run in runs if index < len(run.lanes)]
-        shares.append(float(np.median([each.share for each in lanes] or [0.0])) - lane.share)
-        known = [each.rtt_ms[0] for each in lanes if each.rtt_ms is not None]
-        if lane.rtt_ms is not None and known and lane.share > _LEAST_SHARE:
-            rtts.append(float(np.median(known)) / lane.rtt_ms[0] - 1)
+    for index, observation in enumerate(seen.observations):
+        observations = [run.observations[index] for run in runs if index < len(run.observations)]
+        shares.append(
+            float(np.median([each.share for each in observations] or [0.0])) - observation.share
+        )
+        known = [each.rtt_ms[0] for each in observations if each.rtt_ms is not None]
+        if observation.rtt_ms is not None and known and observation.share > _LEAST_SHARE:
+            rtts.append(float(np.median(known)) / observation.rtt_ms[0] - 1)
     return Judged(goodput / seen.goodput_mbps - 1, max(shares, key=abs), max(rtts, key=abs))
 
 

@@ -317,8 +317,8 @@ def test_a_report_has_figures_and_tables(file: Path, tmp_path: Path, capsys: Cap
     assert lengths["ns"].to_list() == [4_000_000_000] * 2
 
 
-def test_a_figure_has_a_lane_for_each_path_with_the_time_before_its_subflow() -> None:
-    wifi, lte = of_run(explained()).lanes
+def test_a_figure_has_a_timeline_for_each_path_with_the_time_before_its_subflow() -> None:
+    wifi, lte = of_run(explained()).timelines
     assert (wifi.label, lte.label) == ("wifi", "3g")
     assert {"opening", "sending", "send_buffer"} <= {state.name for state in lte.intervals}
 

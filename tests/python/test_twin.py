@@ -65,21 +65,21 @@ def test_a_tiny_uncertainty_is_not_spelled_out() -> None:
 def test_rate_delay_and_queue_are_those_of_the_paths(tmp_path: Path) -> None:
     # In half of the time, LTE's queue overflows four or five times only, which may not show it.
     seen = observe(tmp_path, duration="20s")
-    for lane, truth in zip(seen.lanes, ((12, 15, 60), (3, 30, 40)), strict=True):
+    for observation, truth in zip(seen.observations, ((12, 15, 60), (3, 30, 40)), strict=True):
         rate, delay, limit = truth
-        assert lane.link is not None
-        assert lane.link.rate_mbps.value == pytest.approx(rate, rel=0.001)
-        assert lane.link.delay_ms.value == pytest.approx(delay, rel=0.01)
-        assert lane.link.loss.value == 0
-        if lane.link.filled:
-            assert lane.link.limit.value == pytest.approx(limit, abs=1)
-    assert seen.lanes[0].link is not None
-    assert seen.lanes[0].link.filled
+        assert observation.link is not None
+        assert observation.link.rate_mbps.value == pytest.approx(rate, rel=0.001)
+        assert observation.link.delay_ms.value == pytest.approx(delay, rel=0.01)
+        assert observation.link.loss.value == 0
+        if observation.link.filled:
+            assert observation.link.limit.value == pytest.approx(limit, abs=1)
+    assert seen.observations[0].link is not None
+    assert seen.observations[0].link.filled
 
 
 def test_random_losses_are_told_from_drops_of_the_queue(tmp_path: Path) -> None:
     seen = observe(tmp_path, {"loss": "0.5%"}, duration="30s")
-    link = seen.lanes[0].link
+    link = seen.observations[0].link
     assert link is not None
     assert abs(link.loss.value - 0.005) < 3 * link.loss.error
     assert link.burst == 1
@@ -96,7 +96,7 @@ def test_the_twin_loses_the_packets_that_the_capture_shows_as_lost(
     if direction == "upload":
         way = {"reverse": anabranch.Reverse(loss_trace=losses)}
     seen = observe(tmp_path, way, direction=direction)
-    link = seen.lanes[0].link
+    link = seen.observations[0].link
     assert link is not None
     assert link.lost == lost
     twin = scenario.first_guess(seen)
@@ -104,8 +104,8 @@ def test_the_twin_loses_the_packets_that_the_capture_shows_as_lost(
     trace = (path if direction == "download" else path["reverse"])["loss_trace"]
     assert trace == {"packets": link.packets, "lost": list(lost)}
     (run,) = fit.run_all([(scenario.to_toml(twin, "twin"), 1)], "server.pcapng", None)
-    assert run.lanes[0].link is not None
-    assert run.lanes[0].link.lost == lost
+    assert run.observations[0].link is not None
+    assert run.observations[0].link.lost == lost
 
 
 def test_runs_without_a_path_of_the_capture_are_not_laid_beside_it(tmp_path: Path) -> None:
@@ -119,18 +119,18 @@ def test_runs_without_a_path_of_the_capture_are_not_laid_beside_it(tmp_path: Pat
     carry = [
         seed
         for seed, run in zip(seeds, runs, strict=True)
-        if len(run.lanes) > 1 and run.lanes[1].share > 0
+        if len(run.observations) > 1 and run.observations[1].share > 0
     ]
     assert carry[:3] != [1, 2, 3]
     (chosen,) = fit._runs([twin], 3, "server.pcapng", None)
     assert list(chosen) == carry[:3]
-    assert all(run.lanes[1].share > 0 for run in chosen.values())
+    assert all(run.observations[1].share > 0 for run in chosen.values())
 
 
 def test_the_rate_is_exact_where_a_queue_never_empties(tmp_path: Path) -> None:
     # A rate that is wrong by a thousandth misplaces the queue, and its drops seem random.
     wifi = {"rate": "28.7Mbit/s", "delay": "1.52ms", "limit": "11packets"}
-    link = observe(tmp_path, wifi, duration="20s", paths=("wifi",)).lanes[0].link
+    link = observe(tmp_path, wifi, duration="20s", paths=("wifi",)).observations[0].link
     assert link is not None
     assert link.rate_mbps.value == pytest.approx(28.7, rel=1e-6)
     assert link.loss.value == 0
@@ -148,8 +148,8 @@ def test_a_misjudged_loss_does_not_bias_the_rate(
 
     monkeypatch.setattr(observed, "link", misjudged)
     # The queue is rarely empty, so all later times seem one packet of 10 ms late.
-    lane = {"rate": "1.23Mbit/s", "delay": "5ms", "limit": "60packets"}
-    found = observe(tmp_path, lane, duration="20s", paths=("wifi",)).lanes[0].link
+    observation = {"rate": "1.23Mbit/s", "delay": "5ms", "limit": "60packets"}
+    found = observe(tmp_path, observation, duration="20s", paths=("wifi",)).observations[0].link
     assert found is not None
     assert found.rate_mbps.value == pytest.approx(1.23, rel=1e-5)
 
@@ -157,7 +157,7 @@ def test_a_misjudged_loss_does_not_bias_the_rate(
 def test_losses_in_a_row_are_bursts(tmp_path: Path) -> None:
     bursts = anabranch.BurstLoss(to_bad="0.3%", to_good="25%")
     seen = observe(tmp_path, {"burst_loss": bursts}, duration="30s")
-    link = seen.lanes[0].link
+    link = seen.observations[0].link
     assert link is not None
     # A visit to the bad state loses 1 / 0.25 = 4 packets in the mean.
     assert link.burst == pytest.approx(4, rel=0.35)
@@ -167,7 +167,7 @@ def test_losses_in_a_row_are_bursts(tmp_path: Path) -> None:
 def test_a_path_whose_rate_varies_gets_a_trace(tmp_path: Path) -> None:
     change = anabranch.Change(at="4s", rate="6Mbit/s")
     seen = observe(tmp_path, {"changes": (change,)})
-    link = seen.lanes[0].link
+    link = seen.observations[0].link
     assert link is not None
     assert link.varying is not None
     assert link.limit.value == pytest.approx(60, abs=2)
@@ -189,7 +189,7 @@ def test_packets_that_swap_places_with_the_next_are_reordered(tmp_path: Path) ->
     # A packet takes 1 ms. No acknowledgement skips more than two segments. With some seeds, one of
     # about twenty drops of the queue counts as a random loss.
     seen = observe(tmp_path, {"jitter": "0.9ms", "jitter_model": "reordering"})
-    link = seen.lanes[0].link
+    link = seen.observations[0].link
     assert link is not None
     assert link.reorders
     assert len(link.lost) <= 1 < link.drops
@@ -199,7 +199,7 @@ def test_a_path_none_of_whose_data_arrived_says_nothing(tmp_path: Path) -> None:
     # The subflow over LTE has opened by 150 ms, and all its data is lost.
     change = anabranch.Change(at="130ms", loss="100%", applies_to="forward")
     seen = observe(tmp_path, lte={"changes": (change,)})
-    wifi, lte = seen.lanes
+    wifi, lte = seen.observations
     assert wifi.link is not None
     assert lte.link is None
     assert (lte.share, lte.rtt_ms) == (0, None)
@@ -367,7 +367,7 @@ def test_reinjections_show_remedies(with_remedies: Path) -> None:
     assert comparison.failure(fitted) is None
     goodput = comparison.rows(fitted)[0]
     assert goodput.off_by == pytest.approx(0, abs=0.05)
-    assert all(lane.share > 0 for run in fitted.runs for lane in run.lanes)
+    assert all(observation.share > 0 for run in fitted.runs for observation in run.observations)
 
 
 def test_a_twin_takes_few_runs(with_remedies: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,9 +385,12 @@ def test_a_twin_takes_few_runs(with_remedies: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_rate_of_a_run_is_sought_near_that_of_its_scenario(with_remedies: Path) -> None:
-    alone = [lane.link for lane in observed.read([with_remedies]).lanes]
+    alone = [observation.link for observation in observed.read([with_remedies]).observations]
     rates = [link.rate_mbps.value for link in alone if link is not None]
-    near = [lane.link for lane in observed.read([with_remedies], rates_mbps=rates).lanes]
+    near = [
+        observation.link
+        for observation in observed.read([with_remedies], rates_mbps=rates).observations
+    ]
     for one, other in zip(alone, near, strict=True):
         assert one is not None
         assert other is not None

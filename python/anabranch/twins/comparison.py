@@ -54,12 +54,12 @@ def rows(fitted: Fitted) -> list[Row]:
         _row("out of order, median", "all", "kB", seen, runs, lambda each: each.reordering_kb[0]),
         _row("out of order, p95", "all", "kB", seen, runs, lambda each: each.reordering_kb[1]),
     ]
-    for index, lane in enumerate(seen.lanes):
+    for index, observation in enumerate(seen.observations):
         found += [
             _of_lane("goodput", "Mbit/s", seen, runs, index, lambda each: each.goodput_mbps),
             _of_lane("share", "%", seen, runs, index, lambda each: each.share * 100),
         ]
-        if lane.rtt_ms is not None:
+        if observation.rtt_ms is not None:
             found += [
                 _of_lane("RTT, median", "ms", seen, runs, index, _rtt(0)),
                 _of_lane("RTT, p95", "ms", seen, runs, index, _rtt(1)),
@@ -68,7 +68,9 @@ def rows(fitted: Fitted) -> list[Row]:
 
 
 def _rtt(which: int) -> Callable[[Any], float]:
-    return lambda lane: float("nan") if lane.rtt_ms is None else float(lane.rtt_ms[which])
+    return lambda observation: (
+        float("nan") if observation.rtt_ms is None else float(observation.rtt_ms[which])
+    )
 
 
 def _of_lane(
@@ -80,9 +82,9 @@ def _of_lane(
     value: Callable[[Any], float],
 ) -> Row:
     def of(each: Observed) -> float:
-        return value(each.lanes[index]) if index < len(each.lanes) else float("nan")
+        return value(each.observations[index]) if index < len(each.observations) else float("nan")
 
-    return _row(quantity, seen.lanes[index].name, unit, seen, runs, of)
+    return _row(quantity, seen.observations[index].name, unit, seen, runs, of)
 
 
 def _row(
@@ -168,9 +170,9 @@ def paths(fitted: Fitted) -> Table:
     """A row for each value of each path, with its standard error."""
     shown: list[tuple[str, ...]] = []
     for each in fitted.twin.paths:
-        link = each.lane.link
+        link = each.observation.link
         if link is None:
-            shown.append((each.lane.name, "everything", "assumed", "as the first path"))
+            shown.append((each.observation.name, "everything", "assumed", "as the first path"))
             continue
         filled = f"it dropped {link.drops}" if link.filled else "assumed: never full"
         if link.varying is None:
@@ -180,14 +182,14 @@ def paths(fitted: Fitted) -> Table:
         delay = uncertainty(link.delay_ms.error, "ms")
         loss = uncertainty(link.loss.error * 100, "percentage points")
         shown += [
-            (each.lane.name, "rate", f"{number(each.rate)} Mbit/s", rate),
-            (each.lane.name, "delay", f"{number(each.delay)} ms", delay),
-            (each.lane.name, "queue", counted(each.limit, "packet"), filled),
-            (each.lane.name, "loss", f"{link.loss.value * 100:.3g} %", loss),
+            (each.observation.name, "rate", f"{number(each.rate)} Mbit/s", rate),
+            (each.observation.name, "delay", f"{number(each.delay)} ms", delay),
+            (each.observation.name, "queue", counted(each.limit, "packet"), filled),
+            (each.observation.name, "loss", f"{link.loss.value * 100:.3g} %", loss),
         ]
         if each.jitter:
             words = "reordering" if link.reorders else "in order"
-            shown.append((each.lane.name, "jitter", f"{number(each.jitter)} ms", words))
+            shown.append((each.observation.name, "jitter", f"{number(each.jitter)} ms", words))
     return Table(("path", "value", "estimate", "error"), tuple(shown))
 
 
@@ -217,10 +219,10 @@ def as_json(fitted: Fitted, files: Sequence[str]) -> dict[str, Any]:
 
 
 def _path_json(each: Any) -> dict[str, Any]:
-    link = each.lane.link
+    link = each.observation.link
     return {
-        "name": each.lane.name,
-        "addresses": each.lane.addresses,
+        "name": each.observation.name,
+        "addresses": each.observation.addresses,
         "rate_mbps": each.rate,
         "delay_ms": each.delay,
         "jitter_ms": each.jitter,

@@ -44,8 +44,8 @@ def draw(fitted: Fitted) -> Figure:
             axes.set_xlim(0, seen.seconds)
             axes.set_ylim(bottom=0)
         handles = [
-            Line2D([], [], color=OF_SUBFLOWS[index % len(OF_SUBFLOWS)], label=lane.name)
-            for index, lane in enumerate(seen.lanes)
+            Line2D([], [], color=OF_SUBFLOWS[index % len(OF_SUBFLOWS)], label=observation.name)
+            for index, observation in enumerate(seen.observations)
         ]
         handles += [
             Line2D([], [], color=GREY, label="capture"),
@@ -61,19 +61,19 @@ def draw(fitted: Fitted) -> Figure:
 def _draw(left: Axes, right: Axes, of: Observed, *, dashed: bool) -> None:
     style = {"linestyle": "--", "linewidth": _THIN} if dashed else {"linestyle": "-"}
     whose = "twin" if dashed else "capture"
-    for index, lane in enumerate(of.lanes):
+    for index, observation in enumerate(of.observations):
         colour = OF_SUBFLOWS[index % len(OF_SUBFLOWS)]
-        label = f"{lane.name}, {whose}"
-        left.plot(lane.acked_s, lane.acked_mb, color=colour, label=label, **style)
-        if lane.rtt_s.size:
-            right.plot(*_medians(lane, of.seconds), color=colour, label=label, **style)
+        label = f"{observation.name}, {whose}"
+        left.plot(observation.acked_s, observation.acked_mb, color=colour, label=label, **style)
+        if observation.rtt_s.size:
+            right.plot(*_medians(observation, of.seconds), color=colour, label=label, **style)
 
 
-def _medians(lane: PathObservation, seconds: float) -> tuple[Sample, Sample]:
+def _medians(observation: PathObservation, seconds: float) -> tuple[Sample, Sample]:
     """Middles of equal parts of the time, and the median round-trip time in each."""
     edges = np.linspace(0, seconds, _BINS + 1)
-    places = np.searchsorted(edges, lane.rtt_s) - 1
+    places = np.searchsorted(edges, observation.rtt_s) - 1
     used = [place for place in range(_BINS) if (places == place).any()]
-    medians = [float(np.median(lane.rtt_samples_ms[places == place])) for place in used]
+    medians = [float(np.median(observation.rtt_samples_ms[places == place])) for place in used]
     middles = (edges[:-1] + edges[1:]) / 2
     return middles[used], np.array(medians)

@@ -81,7 +81,7 @@ def fit(seen: Observed, file: str, name: str, count: int = SEEDS, told: Told = N
     Raises:
         InputError: if no path of the connection carried enough to be measured.
     """
-    if all(each.link is None for each in seen.lanes):
+    if all(each.link is None for each in seen.observations):
         raise InputError(f"{file}: too few acknowledgements in order to measure a path")
     twin = _with_hosts(first_guess(seen), file, told)
     # What jitter does to the estimates depends on how full the queues are.
@@ -147,11 +147,18 @@ def _runs(twins: Sequence[Twin], count: int, file: str, told: Told) -> list[dict
 
 def _alike(seen: Observed, runs: dict[int, Observed]) -> dict[int, Observed]:
     """The runs in which each path carries data that did so in the capture."""
-    carrying = [place for place, lane in enumerate(seen.lanes) if lane.share > _LEAST_SHARE]
+    carrying = [
+        place
+        for place, observation in enumerate(seen.observations)
+        if observation.share > _LEAST_SHARE
+    ]
     return {
         seed: run
         for seed, run in runs.items()
-        if all(place < len(run.lanes) and run.lanes[place].share > 0 for place in carrying)
+        if all(
+            place < len(run.observations) and run.observations[place].share > 0
+            for place in carrying
+        )
     }
 
 
@@ -179,12 +186,12 @@ def _calibrated(twin: Twin, file: str, told: Told) -> Twin:
 
 
 def _link_of(run: Observed, index: int) -> Link | None:
-    return run.lanes[index].link if index < len(run.lanes) else None
+    return run.observations[index].link if index < len(run.observations) else None
 
 
 def _corrected(path: PathOfTwin, found: Sequence[Link | None]) -> PathOfTwin:
     """The path with other jitter and delay if its runs do not show what the capture does."""
-    wanted = path.lane.link
+    wanted = path.observation.link
     # A link that seems to vary has no estimate of its jitter.
     known = [each for each in found if each is not None and each.varying is None]
     if wanted is None or not known or not path.jitter:
@@ -286,8 +293,12 @@ def difference(seen: Observed, run: Observed) -> float:
     ]
     if max(seen.reinjected, run.reinjected) > _SHOWN:
         parts.append((run.reinjected - seen.reinjected) / _REINJECTED)
-    for lane, other in zip(seen.lanes, run.lanes, strict=False):
-        parts.append((other.share - lane.share) / _SHARE)
-        if lane.rtt_ms is not None and other.rtt_ms is not None and lane.share > _LEAST_SHARE:
-            parts.append((other.rtt_ms[0] / lane.rtt_ms[0] - 1) / _RTT)
+    for observation, other in zip(seen.observations, run.observations, strict=False):
+        parts.append((other.share - observation.share) / _SHARE)
+        if (
+            observation.rtt_ms is not None
+            and other.rtt_ms is not None
+            and observation.share > _LEAST_SHARE
+        ):
+            parts.append((other.rtt_ms[0] / observation.rtt_ms[0] - 1) / _RTT)
     return float(np.sqrt(np.mean(np.square(parts))))

@@ -86,7 +86,7 @@ class Observed:
     reinjected: float
     reordering_kb: tuple[float, float]
     fallback_after: int | None
-    lanes: tuple[PathObservation, ...]
+    observations: tuple[PathObservation, ...]
     ends: Ends
     notes: tuple[str, ...]
 
@@ -164,8 +164,10 @@ def _observed(analysis: Analysis, about: Connection, rates_mbps: Sequence[float]
     flights = [Flight(rows, each.number) for each in rows.subflows]
     advances = np.flatnonzero(np.diff(rows.una, prepend=0) > 0)
     last = rows.time[advances[-1]] if advances.size else rows.time[-1]
-    lanes = _lanes(rows, flights, begin_ns, max(1, int(last) - begin_ns), is_ipv6, rates_mbps)
-    rtts = [each.rtt_ms[0] for each in lanes if each.rtt_ms is not None]
+    observations = _lanes(
+        rows, flights, begin_ns, max(1, int(last) - begin_ns), is_ipv6, rates_mbps
+    )
+    rtts = [each.rtt_ms[0] for each in observations if each.rtt_ms is not None]
     hosts = ends(
         rows,
         flights,
@@ -184,10 +186,10 @@ def _observed(analysis: Analysis, about: Connection, rates_mbps: Sequence[float]
         goodput_mbps=way.goodput_mbps,
         reinjected=again / max(1, int(rows.length[rows.is_data].sum())),
         reordering_kb=(_weighted(held, weights, 0.5), _weighted(held, weights, 0.95)),
-        fallback_after=_fallback_after(rows) if len(lanes) == 1 else None,
-        lanes=lanes,
+        fallback_after=_fallback_after(rows) if len(observations) == 1 else None,
+        observations=observations,
         ends=hosts,
-        notes=tuple(_notes(analysis, rows, lanes)),
+        notes=tuple(_notes(analysis, rows, observations)),
     )
 
 
@@ -259,7 +261,7 @@ def _weighted(values: Sample, weights: Any, quantile: float) -> float:
     return float(values[order][min(np.searchsorted(sums, quantile * sums[-1]), sums.size - 1)])
 
 
-def _notes(analysis: Analysis, rows: Rows, lanes: Sequence[PathObservation]) -> list[str]:
+def _notes(analysis: Analysis, rows: Rows, observations: Sequence[PathObservation]) -> list[str]:
     about = rows.about
     notes = [
         f"{name}: {what}; the twin is of the packets before"
@@ -273,7 +275,7 @@ def _notes(analysis: Analysis, rows: Rows, lanes: Sequence[PathObservation]) -> 
             "the capture lacks the handshake with the scale of the windows, so the twin has the "
             "host's default receive buffer"
         )
-    if about.fallback is not None and len(lanes) > 1:
+    if about.fallback is not None and len(observations) > 1:
         notes.append(f"the connection fell back to TCP ({about.fallback}); the twin does not")
     if rows.left_out:
         notes.append(f"{counted(rows.left_out, 'subflow')} that carried less left out")

@@ -26,10 +26,10 @@ class PathOfTwin:
     """Values of one path; rates are Mbit/s, times ms, the queue packets.
 
     Attributes:
-        link: Findings about its link, or about that of another lane if this one shows too little.
+        link: Findings about its link, or those of another path if this one shows too little.
     """
 
-    lane: PathObservation
+    observation: PathObservation
     link: Link
     rate: float
     delay: float
@@ -73,7 +73,7 @@ def first_guess(seen: Observed) -> Twin:
     hosts = seen.ends
     return Twin(
         seen=seen,
-        paths=tuple(_path(each, seen) for each in seen.lanes if _is_used(each)),
+        paths=tuple(_path(each, seen) for each in seen.observations if _is_used(each)),
         is_linux=hosts.is_linux,
         congestion_control=CONTROLS[hosts.is_linux][0],
         receive_buffer=None if hosts.is_default or hosts.windows is None else hosts.windows[0],
@@ -81,16 +81,18 @@ def first_guess(seen: Observed) -> Twin:
     )
 
 
-def _is_used(lane: PathObservation) -> bool:
-    return lane.link is not None or lane.is_backup
+def _is_used(observation: PathObservation) -> bool:
+    return observation.link is not None or observation.is_backup
 
 
-def _path(lane: PathObservation, seen: Observed) -> PathOfTwin:
-    link = lane.link or next(each.link for each in seen.lanes if each.link is not None)
+def _path(observation: PathObservation, seen: Observed) -> PathOfTwin:
+    link = observation.link or next(
+        each.link for each in seen.observations if each.link is not None
+    )
     least = max(_LEAST_JITTER_MS, _LEAST_JITTER * 2 * link.delay_ms.value)
     jitter = link.spread_ms / _MIDDLE if link.spread_ms > least else 0.0
     return PathOfTwin(
-        lane=lane,
+        observation=observation,
         link=link,
         rate=link.rate_mbps.value,
         delay=link.delay_ms.value + jitter / 2,
@@ -129,8 +131,8 @@ def _lines(twin: Twin, name: str, draws: bool) -> Iterator[str]:
 
 
 def _path_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
-    link = each.lane.link
-    yield f"name = {_value(each.lane.name)}  # {each.lane.addresses}"
+    link = each.observation.link
+    yield f"name = {_value(each.observation.name)}  # {each.observation.addresses}"
     if seen.is_ipv6:
         yield 'family = "ipv6"'
     if link is None:
@@ -181,13 +183,13 @@ def _drawn_losses(link: Link, seen: Observed) -> Iterator[str]:
 
 def _trace_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
     """The trace of a path, and the other direction at its mean rate."""
-    link = each.lane.link
+    link = each.observation.link
     assert link is not None
     assert link.varying is not None
     # The capture begins when the first SYN arrives, and the run when it is sent.
     before_ms = each.delay if seen.direction == "download" else 0.0
-    before_ns = each.lane.data_s * 1e9 + before_ms * 1e6
-    until_ns = (seen.seconds - each.lane.data_s) * 1e9
+    before_ns = each.observation.data_s * 1e9 + before_ms * 1e6
+    until_ns = (seen.seconds - each.observation.data_s) * 1e9
     trace = {"milliseconds": link.varying.milliseconds(before_ns, until_ns)}
     mean = f"{each.rate * 1e3:.1f}kbit/s"
     yield f"# The rate varies; the mean is {number(each.rate)} Mbit/s."
@@ -209,9 +211,11 @@ def _one_way(keys: dict[str, Any], seen: Observed) -> Iterator[str]:
 def _host_lines(twin: Twin) -> Iterator[str]:
     hosts = twin.seen.ends
     yield 'protocol = "mptcp"'
-    backups = [each for each in twin.paths if each.lane.is_backup]
+    backups = [each for each in twin.paths if each.observation.is_backup]
     if backups and len(backups) < len(twin.paths):
-        regular = next(each.lane.name for each in twin.paths if not each.lane.is_backup)
+        regular = next(
+            each.observation.name for each in twin.paths if not each.observation.is_backup
+        )
         yield f"path_manager = {_value({'kind': 'backup', 'regular': regular})}"
     if twin.is_linux:
         yield 'host = { kind = "linux", buffers = "socket" }  # segments and windows look like it'
@@ -248,7 +252,7 @@ def _control_words(twin: Twin) -> str:
 
 
 def _limit(each: PathOfTwin) -> str:
-    link = each.lane.link
+    link = each.observation.link
     assert link is not None
     if link.filled:
         return f"  # ± {number(link.limit.error)}; it dropped {link.drops}"
