@@ -1,10 +1,11 @@
 //! What an operator relies on: a relay that ends without harm, and logs that name no destination.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use crate::cases::{DESTINATION, DESTINATION_PORT, FAST, Result, WIFI, World, require, this};
+use crate::rooms::output;
 
 /// After SIGTERM, the relay carries open connections to their end, and then ends itself.
 pub(crate) fn draining() -> Result {
@@ -42,4 +43,19 @@ pub(crate) fn logs() -> Result {
         }
     }
     Ok(())
+}
+
+/// At SIGHUP, the client looks at its uplinks, also if the program that reports changes has ended.
+pub(crate) fn hangup() -> Result {
+    let world = World::new([FAST, FAST])?;
+    let _relay = world.start_relay("")?;
+    let client = world.start_client("--uplink c1 --uplink c2 --metrics 127.0.0.1:9124")?;
+    let usable = || world.metric("uplink_usable{uplink=\"c2\"}");
+    output(Command::new("pkill").args(["-KILL", "-x", "-P", &client.program()?, "ip"]))?;
+    world.client.run("ip link set dev c2 down")?;
+    thread::sleep(Duration::from_millis(500));
+    require(usable()? == 1.0, "the change was noticed without a report")?;
+    client.signal("-HUP")?;
+    client.wait_for("uplink=\"c2\" state=\"down\"")?;
+    require(usable()? == 0.0, "c2 is down")
 }

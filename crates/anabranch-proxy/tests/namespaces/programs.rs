@@ -95,7 +95,7 @@ impl Transfer {
 }
 
 /// Fetch bytes through the proxy, compare them with the pattern, and print a line for each transfer.
-/// Arguments: TARGET (`ADDRESS:PORT`; `direct:ADDRESS:PORT` without the proxy; `closed:ADDRESS:PORT` ends
+/// Arguments: TARGET (`HOST:PORT`; `direct:ADDRESS:PORT` without the proxy; `closed:ADDRESS:PORT` ends
 /// its direction after the request), BYTES, number of CONNECTIONS at a time.
 pub(crate) fn fetch(arguments: &[String]) {
     let [target, bytes, connections] = arguments else { panic!("three arguments") };
@@ -162,13 +162,15 @@ fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
 
 fn through_socks(target: &str) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(PROXY)?;
-    let target: SocketAddr = target.parse().map_err(|_| ErrorKind::InvalidInput)?;
+    let (host, port) = target.rsplit_once(':').ok_or(ErrorKind::InvalidInput)?;
     let mut request = vec![5, 1, 0, 5, 1, 0];
-    match target.ip() {
-        IpAddr::V4(ip) => request.extend([&[1][..], &ip.octets()].concat()),
-        IpAddr::V6(ip) => request.extend([&[4][..], &ip.octets()].concat()),
+    match host.trim_matches(['[', ']']).parse() {
+        Ok(IpAddr::V4(ip)) => request.extend([&[1][..], &ip.octets()].concat()),
+        Ok(IpAddr::V6(ip)) => request.extend([&[4][..], &ip.octets()].concat()),
+        Err(_) => request.extend([&[3, host.len() as u8][..], host.as_bytes()].concat()),
     }
-    request.extend(target.port().to_be_bytes());
+    let port: u16 = port.parse().map_err(|_| ErrorKind::InvalidInput)?;
+    request.extend(port.to_be_bytes());
     stream.write_all(&request)?;
     let mut reply = [0; 12];
     stream.read_exact(&mut reply)?;

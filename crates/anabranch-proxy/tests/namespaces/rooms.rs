@@ -117,11 +117,20 @@ impl Running {
         self.lines.iter().collect::<Vec<_>>().join("\n")
     }
 
-    /// Send a signal to the program, which `timeout` has started, and wait until both have ended.
-    pub(crate) fn end(&mut self, signal: &str) -> io::Result<()> {
+    /// The process of the program, which `timeout` has started.
+    pub(crate) fn program(&self) -> io::Result<String> {
         let children = format!("/proc/{0}/task/{0}/children", self.child.id());
-        let program = std::fs::read_to_string(children)?.trim().to_owned();
-        output(Command::new("kill").args([signal, &program]))?;
+        Ok(std::fs::read_to_string(children)?.trim().to_owned())
+    }
+
+    /// Send a signal to the program.
+    pub(crate) fn signal(&self, signal: &str) -> io::Result<()> {
+        output(Command::new("kill").args([signal, &self.program()?])).map(|_| ())
+    }
+
+    /// Send a signal to the program, and wait until it and `timeout` have ended.
+    pub(crate) fn end(&mut self, signal: &str) -> io::Result<()> {
+        self.signal(signal)?;
         self.child.wait().map(|_| ())
     }
 }
