@@ -39,7 +39,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "icc16-redundant": (3, 50),
     "imc13-wireless": (10, 32),
     "icnp12-wvegas": (10, 37),
-    "queue16-bbr": (60, 1100),
+    "queue16-bbr": (60, 145),
     "field-reports": (53, 432),
     "failing-paths": (4, 4),
     "restored-paths": (3, 20),
