@@ -115,7 +115,7 @@ impl Service {
             biased;
             admitted = self.receive(&mut stream, client.ip()) => admitted?,
             () = waiting.lost() => {
-                self.log.warn(client.ip(), "it had no admitted request, and another took its place");
+                self.log.warn(client.ip(), "reset before an admitted request, because another connection needed its place");
                 stream.abort();
                 return Ok(());
             }
@@ -145,7 +145,7 @@ impl Service {
             stream.abort();
             return Err(ErrorKind::TimedOut.into());
         };
-        // Nothing of a connection stays that ended before its request came.
+        // Dropping the stream would keep its state until the peer has acknowledged the end.
         let received = received.inspect_err(|_| stream.abort())?;
         let (answer, outcome) = match received {
             Ok(request) => match self.admit(&request, client) {

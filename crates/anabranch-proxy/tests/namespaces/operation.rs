@@ -1,4 +1,4 @@
-//! What an operator relies on: a relay that ends without harm, and logs that name no destination.
+//! Signals and logs: SIGTERM drains a relay, SIGHUP checks the uplinks, and logs name no destination.
 
 use std::process::{Command, Stdio};
 use std::thread;
