@@ -187,8 +187,8 @@ mod tests {
             (&[0, 3000][..], 1001, 4001)
         );
         assert!(!queue.fin_is_next(), "a DATA_FIN does not go before its data");
-        // One subflow carries a part, as its MSS requires. Then another carries a segment that the
-        // first no longer has pending.
+        // One subflow carries a part, as its MSS requires. Then another carries a segment, which is no
+        // longer pending on the first.
         assert_eq!(queue.retransmit_on(1001, 400, Slot(1)).map(|payload| payload.len()), Some(400));
         assert_eq!((queue.assigned(), queue.carried_to()), (&[0, 2600][..], 1401));
         queue.retransmit_on(1401, 1000, Slot(0));
