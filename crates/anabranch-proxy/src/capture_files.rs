@@ -1,8 +1,8 @@
 //! Files of a capture: the packets, and their qlog.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Seek};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -74,7 +74,12 @@ impl CaptureFiles {
 
 /// Create a file that nobody else may read, in place of one that exists.
 fn create_private(file: &Path) -> io::Result<File> {
-    private().create(true).truncate(true).open(file)
+    let file = private().create(true).truncate(true).open(file)?;
+    // A file that exists keeps its permissions. A pipe or a device is no file of this program.
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    }
+    Ok(file)
 }
 
 /// Create a file in a folder, which disappears with its last user.
@@ -100,6 +105,18 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn nobody_else_may_read_packets_even_if_the_file_existed() {
+        let path = std::env::temp_dir().join(format!("anabranch-pcap-{}", std::process::id()));
+        fs::write(&path, "of another program").expect("writable");
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("its owner may");
+        let common = CommonOptions { pcap: Some(path.clone()), ..CommonOptions::default() };
+        CaptureFiles::create(&common).expect("writable");
+        let metadata = fs::metadata(&path).expect("a file");
+        assert_eq!((metadata.len(), metadata.permissions().mode() & 0o777), (0, 0o600));
+        fs::remove_file(&path).expect("removed");
+    }
 
     #[test]
     fn a_qlog_file_has_its_name_once_it_is_complete() {

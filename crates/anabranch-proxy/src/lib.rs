@@ -30,6 +30,8 @@ mod part_file;
 #[cfg(target_os = "linux")]
 mod policies;
 #[cfg(target_os = "linux")]
+mod privileges;
+#[cfg(target_os = "linux")]
 mod proof;
 #[cfg(target_os = "linux")]
 mod setup;

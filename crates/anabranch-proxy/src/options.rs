@@ -196,6 +196,9 @@ pub(crate) struct MeasureOptions {
     /// Data that all probes together may take, in both directions.
     #[arg(long, value_name = "SIZE", default_value = "40MB")]
     pub(crate) budget: String,
+    /// Print the commands that set up and take down the network, and run none of them.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Write the uplinks as a scenario to this file, for anabranch run and anabranch advise.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -244,6 +247,7 @@ impl MeasureOptions {
         CommonOptions {
             secret_file: Some(self.secret_file.clone()),
             user: self.user.clone(),
+            dry_run: self.dry_run,
             congestion_control: Some("cubic".to_owned()),
             remedies: Some("none".parse().expect("a name")),
             ..CommonOptions::default()

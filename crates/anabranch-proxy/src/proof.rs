@@ -117,15 +117,16 @@ pub(crate) enum Refusal {
 #[derive(Debug)]
 pub(crate) struct Verifier {
     key: Key,
-    /// Proofs from before this time, in milliseconds since 1970, may be unknown to this relay.
-    started: u64,
+    /// Proofs of this time or earlier, in milliseconds since 1970, may be unknown to this relay: they are
+    /// from before its start, or it has forgotten them. A clock that is set back does not change that.
+    unknown_until: u64,
     used: BTreeSet<(u64, Nonce)>,
 }
 
 impl Verifier {
     /// A relay that has started at `time`, in milliseconds since 1970.
     pub(crate) fn new(key: Key, time: u64) -> Self {
-        Verifier { key, started: time, used: BTreeSet::new() }
+        Verifier { key, unknown_until: time, used: BTreeSet::new() }
     }
 
     /// Check a request at `now`, in milliseconds since 1970. A proof counts once.
@@ -145,11 +146,12 @@ impl Verifier {
         let (time, nonce) = head[LAYOUT.len()..].split_at(8);
         let time = u64::from_be_bytes(time.try_into().expect("eight bytes"));
         let nonce: Nonce = nonce.try_into().expect("sixteen bytes");
-        if time.abs_diff(now) > MOST_CLOCK_DIFFERENCE || time <= self.started {
+        let oldest = now.saturating_sub(MOST_CLOCK_DIFFERENCE);
+        self.unknown_until = self.unknown_until.max(oldest.saturating_sub(1));
+        if time.abs_diff(now) > MOST_CLOCK_DIFFERENCE || time <= self.unknown_until {
             return Err(Refusal::OtherTime);
         }
-        // Older ones are refused because of their time.
-        self.used = self.used.split_off(&(now.saturating_sub(MOST_CLOCK_DIFFERENCE), [0; 16]));
+        self.used = self.used.split_off(&(self.unknown_until + 1, [0; 16]));
         if self.used.contains(&(time, nonce)) {
             return Err(Refusal::Used);
         }
@@ -201,7 +203,7 @@ mod tests {
         let last = NOW + MOST_CLOCK_DIFFERENCE;
         assert_eq!(relay.verify(&request(&recorded), last), Err(Refusal::Used));
         assert_eq!(relay.verify(&request(&recorded), last + 1), Err(Refusal::OtherTime));
-        assert_eq!(relay.verify(&request(&opening(NOW, 2)), NOW), Ok(()));
+        assert_eq!(relay.verify(&request(&opening(last, 2)), last), Ok(()));
     }
 
     #[test]
@@ -247,6 +249,17 @@ mod tests {
         let bare = Message { tlvs: tlvs("192.0.2.1:443") }.to_bytes();
         assert_eq!(relay.verify(&request(&bare), NOW), Err(Refusal::Missing));
         assert_eq!(Key::derive(&[b'x'; 31]), Err(TooShort(31)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_repeat_a_time() {
+        let recorded = request(&opening(NOW, 1));
+        let mut relay = Verifier::new(key(), NOW - 1);
+        assert_eq!(relay.verify(&recorded, NOW), Ok(()));
+        let later = NOW + 300_000;
+        assert_eq!(relay.verify(&request(&opening(later, 2)), later), Ok(()));
+        assert_eq!(relay.verify(&recorded, NOW), Err(Refusal::OtherTime));
+        assert_eq!(relay.verify(&request(&opening(later, 2)), NOW + 200_000), Err(Refusal::Used));
     }
 
     #[test]

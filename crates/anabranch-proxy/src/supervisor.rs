@@ -23,8 +23,11 @@ use crate::measurement;
 use crate::options::{Cli, ClientOptions, Command, CommonOptions, MeasureOptions, RelayOptions};
 use crate::orders::{Assignment, Measured, Order, Role, Uplink};
 use crate::part_file::PartFile;
+use crate::privileges;
 use crate::proof::Key;
-use crate::setup::{self, ClientSetup, Family, NO_IPV6, Record, RelaySetup, Setup, Ways};
+use crate::setup::{
+    self, ClientSetup, Family, NO_IPV6, Neighbours, Record, RelaySetup, Setup, Ways, search_path,
+};
 use crate::worker;
 
 /// Exit status for mistakes of the user, as clap's.
@@ -112,12 +115,13 @@ fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
     let options = options.complete().map_err(Failure::Usage)?;
     let common = &options.common;
     let relay = options.relay.as_deref().map(relay_addresses).transpose()?.unwrap_or_default();
-    let instance = Instance::new(common, "client", program)?;
+    let mut instance = Instance::new(common, "client", program)?;
     let mut record = instance.prepare(common)?;
     let targets = relay.iter().map(SocketAddr::ip).collect();
     let named = options.uplinks().map_err(Failure::Usage)?;
     let interfaces = named.iter().map(|uplink| uplink.interface.clone()).collect();
-    let plan = ClientSetup::new(&instance.name, interfaces, common.uplink.len(), targets)?;
+    let (regular, neighbours) = (common.uplink.len(), instance.neighbours()?);
+    let plan = ClientSetup::new(&instance.name, interfaces, regular, targets, neighbours)?;
     let plan = if options.tun { plan.with_tun() } else { plan };
     if options.tun && relay.is_empty() && !Family::V6.is_supported() {
         warn!("tun: without a relay, connections over IPv6 keep their way: {NO_IPV6}");
@@ -148,7 +152,7 @@ fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
 fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
     let options = options.complete().map_err(Failure::Usage)?;
     let common = &options.common;
-    let instance = Instance::new(common, "relay", program)?;
+    let mut instance = Instance::new(common, "relay", program)?;
     let mut record = instance.prepare(common)?;
     let mut interfaces = common.uplink.clone();
     if interfaces.is_empty() {
@@ -158,7 +162,8 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
     }
     let port = options.listen.expect("it was checked");
     let families = relay_families(&interfaces)?;
-    let plan = RelaySetup::new(&instance.name, interfaces, families, port);
+    let neighbours = instance.neighbours()?;
+    let plan = RelaySetup::new(&instance.name, interfaces, families, port, neighbours);
     let network = plan.plan(instance.owner.0);
     if common.dry_run {
         print!("{}", network.describe());
@@ -190,17 +195,22 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure
         let file = PartFile::create(path, 0o666);
         file.map_err(|error| Failure::Usage(capture_files::named("out", path, &error)))
     };
-    let out = options.out.as_deref().map(create).transpose()?;
     let common = options.common();
+    let out = options.out.as_deref().filter(|_| !common.dry_run).map(create).transpose()?;
     let mut instance = Instance::new(&common, "measure", program)?;
     let results = capture_files::create_nameless(&std::env::temp_dir())?;
     instance.results = Some(results.try_clone()?);
     let mut record = instance.prepare(&common)?;
     let targets = relay.iter().map(SocketAddr::ip).collect();
     let regular = interfaces.len();
-    let plan = ClientSetup::new(&instance.name, interfaces.clone(), regular, targets)?;
+    let neighbours = instance.neighbours()?;
+    let plan = ClientSetup::new(&instance.name, interfaces.clone(), regular, targets, neighbours)?;
     let ways = plan.ways(&[])?;
     let network = plan.plan(instance.owner.0, &ways);
+    if common.dry_run {
+        print!("{}", network.describe());
+        return Ok(());
+    }
     let role = Role::Measure { relay, budget };
     let assignment = instance.assignment(&common, plan.device(), plan.uplinks(&ways), role);
     let done = instance.run(program, &assignment, &network, record.as_mut(), None);
@@ -277,16 +287,12 @@ impl Instance {
         let key = common.secret_file.as_deref().map(read_key).transpose();
         let key = key.map_err(|problem| Failure::Usage(format!("secret_file: {problem}")))?;
         let owner = find_owner(common.user.as_deref()).map_err(Failure::Usage)?;
-        let capture = match common.dry_run {
-            true => None,
-            false => CaptureFiles::create(common).map_err(Failure::Usage)?,
-        };
-        Ok(Instance { name, owner, key, capture, results: None, to_qlog })
+        Ok(Instance { name, owner, key, capture: None, results: None, to_qlog })
     }
 
-    /// Remove what an earlier process has left. Returns the record of this one, unless it changes
-    /// nothing.
-    fn prepare(&self, common: &CommonOptions) -> Result<Option<Record>, Failure> {
+    /// Remove what an earlier process has left, and create the files of a capture. Returns the record of
+    /// this process, unless it changes nothing.
+    fn prepare(&mut self, common: &CommonOptions) -> Result<Option<Record>, Failure> {
         if common.dry_run {
             return Ok(None);
         }
@@ -294,9 +300,17 @@ impl Instance {
         let (record, left) = opened.map_err(|error| Failure::System(io::Error::other(error)))?;
         if let Some(left) = left {
             info!(name = self.name, "removing what an earlier process has left");
-            left.remove();
+            left.remove(&setup::others(&self.name));
         }
+        // A file belongs to the instance with this name until it ends.
+        self.capture = CaptureFiles::create(common).map_err(Failure::Usage)?;
         Ok(Some(record))
+    }
+
+    /// What the plan of a network has to know of the other instances.
+    fn neighbours(&self) -> Result<Neighbours, Failure> {
+        let full = "name: no further instance fits on this host";
+        Neighbours::new(&setup::others(&self.name)).ok_or_else(|| Failure::Usage(full.to_owned()))
     }
 
     fn assignment(
@@ -335,6 +349,7 @@ impl Instance {
         record: Option<&mut Record>,
         following: Option<Following>,
     ) -> Result<(), Failure> {
+        privileges::keep_those_of_setup()?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             // From here on, signals end the program in order.
@@ -342,9 +357,11 @@ impl Instance {
             if let Some(record) = record {
                 record.write(network).map_err(io::Error::other)?;
             }
-            network.make()?;
-            let done = self.supervise(program, assignment, following, signals).await;
-            network.remove();
+            let done = match network.make() {
+                Ok(()) => self.supervise(program, assignment, following, signals).await,
+                Err(error) => Err(error.into()),
+            };
+            network.remove(&setup::others(&self.name));
             done
         })
     }
@@ -462,12 +479,14 @@ struct Monitor {
     /// It ends with this.
     _child: Child,
     lines: tokio::io::Lines<BufReader<ChildStdout>>,
+    has_ended: bool,
 }
 
 impl Monitor {
     fn start() -> io::Result<Self> {
         let mut child = Process::new("ip")
             .args(["monitor", "link", "address", "route"])
+            .env("PATH", search_path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -476,13 +495,17 @@ impl Monitor {
             .spawn()
             .map_err(|error| io::Error::new(error.kind(), format!("ip monitor: {error}")))?;
         let output = child.stdout.take().expect("it is piped");
-        Ok(Monitor { _child: child, lines: BufReader::new(output).lines() })
+        Ok(Monitor { _child: child, lines: BufReader::new(output).lines(), has_ended: false })
     }
 
     /// Wait until something has changed, and then for changes that come with it.
     async fn changed(&mut self) {
+        if self.has_ended {
+            return std::future::pending().await;
+        }
         if !matches!(self.lines.next_line().await, Ok(Some(_))) {
-            // The monitor has ended. SIGHUP still works.
+            warn!("ip monitor has ended: send SIGHUP after a change of the uplinks");
+            self.has_ended = true;
             return std::future::pending().await;
         }
         sleep(SETTLING).await;

@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::interfaces::{Link, free_tables, link};
 use super::tun::Tun;
-use super::{Family, MOST_MTU, PROTOCOL, Setup, Step, device, no_router};
+use super::{Family, MOST_MTU, Neighbours, PROTOCOL, Setup, Step, device, no_router};
 use crate::orders::Uplink;
 
-/// Addresses of the engine are 198.18.77.1 and so on. The range 198.18.0.0/15 is for tests of
-/// devices, so no host of the Internet has one (RFC 2544, RFC 6890).
+/// Addresses of the first instance's engine are 198.18.77.1 and so on. The range 198.18.0.0/15 is for
+/// tests of devices, so no host of the Internet has one (RFC 2544, RFC 6890).
 const FIRST_IPV4: Ipv4Addr = Ipv4Addr::new(198, 18, 77, 1);
 /// The same for IPv6: 2001:2::/48 (RFC 5180, RFC 6890).
 const FIRST_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x77, 0, 0, 0, 1);
@@ -21,6 +21,7 @@ pub(crate) const MOST_UPLINKS: usize = 16;
 pub(crate) struct ClientSetup {
     device: String,
     table: String,
+    neighbours: Neighbours,
     /// Addresses of the relay, one of each family at most.
     relay: Vec<IpAddr>,
     families: Vec<Family>,
@@ -61,6 +62,7 @@ impl ClientSetup {
         interfaces: Vec<String>,
         regular: usize,
         relay: Vec<IpAddr>,
+        neighbours: Neighbours,
     ) -> io::Result<Self> {
         let first = free_tables(interfaces.len() as u32 + Tun::NUMBERS)?;
         let (device, table) = (super::device_name(name), super::table_name(name));
@@ -68,7 +70,18 @@ impl ClientSetup {
             family.is_supported() && (relay.is_empty() || family.find(&relay).is_some())
         };
         let families = Family::ALL.into_iter().filter(is_used).collect();
-        Ok(ClientSetup { device, table, relay, families, interfaces, regular, first, tun: None })
+        let tun = None;
+        Ok(ClientSetup {
+            device,
+            table,
+            neighbours,
+            relay,
+            families,
+            interfaces,
+            regular,
+            first,
+            tun,
+        })
     }
 
     /// The same plan, with a device that takes the connections of programs. A relay reaches
@@ -80,7 +93,8 @@ impl ClientSetup {
             true => self.families.contains(family),
             false => family.exists(),
         });
-        let tun = Tun::new(name, families, self.first + self.interfaces.len() as u32);
+        let first = self.first + self.interfaces.len() as u32;
+        let tun = Tun::new(name, families, first, self.neighbours.number());
         ClientSetup { tun: Some(tun), ..self }
     }
 
@@ -126,7 +140,7 @@ impl ClientSetup {
     pub(crate) fn uplinks(&self, ways: &[Ways]) -> Vec<Uplink> {
         let all = self.interfaces.iter().zip(ways).enumerate();
         let uplink = |(index, (interface, ways)): (usize, (&String, &Ways))| {
-            let of = |family: &Family| address(index, *family);
+            let of = |family: &Family| self.address(index, *family);
             let mtus = ways.0.iter().map(|(_, link)| link.mtu);
             Uplink {
                 interface: interface.clone(),
@@ -142,9 +156,10 @@ impl ClientSetup {
 
     /// All commands, for a device that the user `owner` may open.
     pub(crate) fn plan(&self, owner: u32, ways: &[Ways]) -> Setup {
-        let mut setup = Setup { up: device(&self.device, owner, &self.families), down: Vec::new() };
+        let up = device(&self.device, owner, &self.families);
+        let mut setup = Setup { number: self.neighbours.number(), up, down: Vec::new() };
         let of_programs = |tun: &Tun| {
-            let rules = tun.rules(&self.device, &self.interfaces, &self.relay);
+            let rules = tun.rules(&self.interfaces, &self.relay);
             tun.plan(owner, rules)
         };
         let tun = self.tun.as_ref().map(of_programs).unwrap_or_default();
@@ -159,13 +174,12 @@ impl ClientSetup {
     }
 
     fn plan_family(&self, family: Family, ways: &[Ways], setup: &mut Setup) {
-        let is_closed = |interface: &&String| !family.forwards(interface);
-        let closed: Vec<_> = self.interfaces.iter().filter(is_closed).map(String::as_str).collect();
+        let closed = self.neighbours.closed(family, &self.interfaces);
         // The filter comes before the first packet.
         setup.up.push(Step::nft(self.rules(family, &closed)));
         let flag = family.flag();
         for (index, interface) in self.interfaces.iter().enumerate() {
-            let (address, table) = (address(index, family), self.first + index as u32);
+            let (address, table) = (self.address(index, family), self.first + index as u32);
             setup.up.push(Step::ip(format!(
                 "{flag} route add {address} dev {} proto {PROTOCOL}",
                 self.device
@@ -182,7 +196,7 @@ impl ClientSetup {
             let link = ways.get(index).and_then(|ways| ways.get(family));
             setup.up.extend(link.iter().flat_map(|link| self.connect(index, family, link)));
             if closed.contains(&interface.as_str()) {
-                setup.down.extend(family.forwarding(interface).map(|key| Step::sysctl(key, "0")));
+                setup.down.extend(Step::stop_forwarding(family, interface));
             }
         }
         setup.down.push(Step::nft(format!("delete table {} {}\n", family.nft(), self.table)));
@@ -204,7 +218,11 @@ impl ClientSetup {
 
     /// The engine's address on an uplink.
     pub(crate) fn address(&self, index: usize, family: Family) -> IpAddr {
-        address(index, family)
+        let further = index + MOST_UPLINKS * usize::from(self.neighbours.number());
+        match family {
+            Family::V4 => Ipv4Addr::from(u32::from(FIRST_IPV4) + further as u32).into(),
+            Family::V6 => Ipv6Addr::from(u128::from(FIRST_IPV6) + further as u128).into(),
+        }
     }
 
     /// The packet filter: addresses of the engine are translated to those of the uplinks, and reach
@@ -216,7 +234,7 @@ impl ClientSetup {
         let relay = family.find(&self.relay);
         let relay = relay.map_or_else(String::new, |relay| format!("{nft} daddr {relay} "));
         for (index, interface) in self.interfaces.iter().enumerate() {
-            let address = address(index, family);
+            let address = self.address(index, family);
             let of_uplink = format!("{nft} saddr {address} oifname \"{interface}\"");
             translate += &format!("    {of_uplink} masquerade\n");
             pass += &format!("    iifname \"{device}\" {of_uplink} {relay}accept\n");
@@ -224,7 +242,7 @@ impl ClientSetup {
         pass += &format!("    iifname \"{device}\" drop\n");
         pass += &format!("    oifname \"{device}\" ct state established,related accept\n");
         pass += &format!("    oifname \"{device}\" drop\n");
-        pass.extend(closed.iter().map(|interface| no_router(interface, device)));
+        pass += &no_router(closed);
         format!(
             "table {nft} {table} {{\n\
              \x20 chain translate {{\n\
@@ -240,13 +258,6 @@ impl ClientSetup {
     }
 }
 
-fn address(index: usize, family: Family) -> IpAddr {
-    match family {
-        Family::V4 => Ipv4Addr::from(u32::from(FIRST_IPV4) + index as u32).into(),
-        Family::V6 => Ipv6Addr::from(u128::from(FIRST_IPV6) + index as u128).into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,6 +266,7 @@ mod tests {
         ClientSetup {
             device: "ab-home".to_owned(),
             table: "anabranch_home".to_owned(),
+            neighbours: Neighbours::default(),
             relay,
             families: Family::ALL.to_vec(),
             interfaces: vec!["eth0".to_owned(), "wwan0".to_owned()],
@@ -281,7 +293,7 @@ table ip anabranch_home {
     iifname \"ab-home\" drop
     oifname \"ab-home\" ct state established,related accept
     oifname \"ab-home\" drop
-    iifname \"wwan0\" oifname != \"ab-home\" drop
+    iifname \"wwan0\" oifname != \"ab-*\" drop
   }
 }
 ";

@@ -1,8 +1,9 @@
 //! Families of addresses, and the host's support for them.
 
-use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
+
+use super::step::is_on;
 
 /// Switch below `/proc/sys` with which an interface forwards IPv6 packets on a host that is no router
 /// (Linux 6.17).
@@ -65,29 +66,33 @@ impl Family {
     /// Returns `true` if an interface forwards packets. One that does not exist yet will follow the
     /// host's default.
     pub(super) fn forwards(self, interface: &str) -> bool {
-        let is_on = |name: &str| {
-            let key = self.forwarding(name)?;
-            fs::read_to_string(sysctl(&key)).ok().map(|value| value.trim() == "1")
-        };
-        let own = is_on(interface).or_else(|| is_on("default"));
-        own == Some(true) || self == Family::V6 && is_ipv6_router()
+        let key = |name| self.forwarding(name).filter(|key| sysctl(key).exists());
+        let own = key(interface).or_else(|| key("default"));
+        own.is_some_and(|key| is_on(&key)) || self == Family::V6 && self.is_router()
+    }
+
+    /// The key below `/proc/sys` that makes the whole host a router.
+    pub(super) fn router(self) -> &'static str {
+        match self {
+            Family::V4 => "net/ipv4/conf/all/forwarding",
+            Family::V6 => "net/ipv6/conf/all/forwarding",
+        }
+    }
+
+    /// Returns `true` if all interfaces forward packets, unless one is told not to.
+    pub(super) fn is_router(self) -> bool {
+        is_on(self.router())
     }
 
     /// Returns `true` if this host can forward packets of the family between two interfaces.
     pub(crate) fn is_supported(self) -> bool {
-        self == Family::V4 || self.forwarding("all").is_some() || is_ipv6_router()
+        self == Family::V4 || self.forwarding("all").is_some() || self.is_router()
     }
 }
 
 /// Reason why a host cannot use IPv6.
 pub(crate) const NO_IPV6: &str = "IPv6 needs Linux 6.17, or a host that is a router \
                                   (net.ipv6.conf.all.forwarding=1)";
-
-/// Returns `true` if all interfaces forward IPv6 packets.
-fn is_ipv6_router() -> bool {
-    let value = fs::read_to_string(sysctl("net/ipv6/conf/all/forwarding"));
-    value.is_ok_and(|value| value.trim() == "1")
-}
 
 fn sysctl(key: &str) -> std::path::PathBuf {
     Path::new("/proc/sys").join(key)

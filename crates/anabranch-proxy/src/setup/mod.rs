@@ -4,6 +4,7 @@
 mod client;
 mod family;
 mod interfaces;
+mod neighbours;
 mod record;
 mod relay;
 mod step;
@@ -12,9 +13,10 @@ mod tun;
 pub(crate) use client::{ClientSetup, MOST_UPLINKS, Ways};
 pub(crate) use family::{Family, NO_IPV6};
 pub(crate) use interfaces::{default_interface, has_ipv6, resolve};
-pub(crate) use record::Record;
+pub(crate) use neighbours::Neighbours;
+pub(crate) use record::{Record, others};
 pub(crate) use relay::RelaySetup;
-pub(crate) use step::{Setup, Step};
+pub(crate) use step::{Setup, Step, search_path};
 
 /// Marks routes and rules as this program's, in `ip route show` and `ip rule show`. Numbers from 192
 /// on are not assigned.
@@ -44,15 +46,20 @@ fn device(name: &str, owner: u32, families: &[Family]) -> Vec<Step> {
     steps
 }
 
-/// The rules that keep this host from becoming a router for others, if it was none on `interface`.
-fn no_router(interface: &str, device: &str) -> String {
-    format!("    iifname \"{interface}\" oifname != \"{device}\" drop\n")
+/// Rules that keep this host from becoming a router for others on these interfaces, which forwarded
+/// nothing before. Packets for the device of another instance are left to its table.
+fn no_router(closed: &[&str]) -> String {
+    let rule = |interface| format!("    iifname \"{interface}\" oifname != {DEVICES} drop\n");
+    closed.iter().map(rule).collect()
 }
 
 /// Name of an instance's device.
 fn device_name(name: &str) -> String {
     format!("ab-{name}")
 }
+
+/// The devices of all instances, in nftables.
+const DEVICES: &str = "\"ab-*\"";
 
 /// Name of an instance's table in nftables.
 fn table_name(name: &str) -> String {

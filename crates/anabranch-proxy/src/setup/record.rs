@@ -40,7 +40,7 @@ impl Record {
     /// # Errors
     /// If an instance with this name is running, or the file cannot be used.
     pub(crate) fn open(name: &str) -> Result<(Self, Option<Setup>), RecordError> {
-        let folder = std::env::var_os("RUNTIME_DIRECTORY").map_or(FOLDER.into(), PathBuf::from);
+        let folder = folder();
         let path = folder.join(format!("{name}-{}.json", namespace().unwrap_or(0)));
         let named = |error| RecordError::File(path.clone(), error);
         make(&folder).map_err(named)?;
@@ -89,6 +89,21 @@ impl Record {
         self.file.write_all(text.as_bytes())?;
         self.file.sync_data()
     }
+}
+
+/// The networks of the instances in this network namespace that have other names, as far as this process
+/// may read them.
+pub(crate) fn others(name: &str) -> Vec<Setup> {
+    let Ok(entries) = fs::read_dir(folder()) else { return Vec::new() };
+    let here = format!("-{}.json", namespace().unwrap_or(0));
+    let is_other = |file: &str| file.strip_suffix(&here).is_some_and(|other| other != name);
+    let files = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_other));
+    let texts = files.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    texts.filter_map(|text| serde_json::from_str(&text).ok()).collect()
+}
+
+fn folder() -> PathBuf {
+    std::env::var_os("RUNTIME_DIRECTORY").map_or(FOLDER.into(), PathBuf::from)
 }
 
 fn make(folder: &Path) -> io::Result<()> {

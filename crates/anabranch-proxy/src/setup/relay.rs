@@ -4,10 +4,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::interfaces::link;
-use super::{Family, MOST_MTU, PROTOCOL, Setup, Step, device, no_router};
+use super::{Family, MOST_MTU, Neighbours, PROTOCOL, Setup, Step, device, no_router};
 use crate::orders::Uplink;
 
-/// The engine's addresses, from the ranges for tests of devices (RFC 2544, RFC 5180, RFC 6890).
+/// The addresses of the first instance's engine, from the ranges for tests of devices (RFC 2544, RFC 5180, RFC 6890).
 const IPV4: Ipv4Addr = Ipv4Addr::new(198, 18, 78, 1);
 const IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x78, 0, 0, 0, 1);
 
@@ -16,6 +16,7 @@ const IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x78, 0, 0, 0, 1);
 pub(crate) struct RelaySetup {
     device: String,
     table: String,
+    neighbours: Neighbours,
     interfaces: Vec<String>,
     families: Vec<Family>,
     port: u16,
@@ -29,9 +30,10 @@ impl RelaySetup {
         interfaces: Vec<String>,
         families: Vec<Family>,
         port: u16,
+        neighbours: Neighbours,
     ) -> Self {
         let (device, table) = (super::device_name(name), super::table_name(name));
-        RelaySetup { device, table, interfaces, families, port }
+        RelaySetup { device, table, neighbours, interfaces, families, port }
     }
 
     /// Name of the TUN device.
@@ -51,14 +53,15 @@ impl RelaySetup {
             }
         }
         let interface = self.interfaces.join(",");
-        let addresses: Vec<_> = self.families.iter().map(|family| address(*family)).collect();
+        let addresses: Vec<_> = self.families.iter().map(|family| self.address(*family)).collect();
         let usable = addresses.clone();
         Ok(Uplink { interface, addresses, usable, mtu, backup: false, budget: None })
     }
 
     /// All commands, for a device that the user `owner` may open.
     pub(crate) fn plan(&self, owner: u32) -> Setup {
-        let mut setup = Setup { up: device(&self.device, owner, &self.families), down: Vec::new() };
+        let up = device(&self.device, owner, &self.families);
+        let mut setup = Setup { number: self.neighbours.number(), up, down: Vec::new() };
         for family in &self.families {
             self.plan_family(*family, &mut setup);
         }
@@ -67,29 +70,38 @@ impl RelaySetup {
     }
 
     fn plan_family(&self, family: Family, setup: &mut Setup) {
-        let (flag, address) = (family.flag(), address(family));
+        let (flag, address) = (family.flag(), self.address(family));
         setup.up.push(Step::ip(format!(
             "{flag} route add {address} dev {} proto {PROTOCOL}",
             self.device
         )));
-        let closed: Vec<_> = self.interfaces.iter().filter(|each| !family.forwards(each)).collect();
+        let closed = self.neighbours.closed(family, &self.interfaces);
         // The filter comes before the first packet.
         setup.up.push(Step::nft(self.rules(family, &closed)));
-        for key in closed.iter().filter_map(|interface| family.forwarding(interface)) {
-            setup.up.push(Step::sysctl(key.clone(), "1"));
-            setup.down.push(Step::sysctl(key, "0"));
+        for interface in closed {
+            setup.up.extend(family.forwarding(interface).map(|key| Step::sysctl(key, "1")));
+            setup.down.extend(Step::stop_forwarding(family, interface));
         }
         setup.down.push(Step::nft(format!("delete table {} {}\n", family.nft(), self.table)));
     }
 
+    /// The engine's address.
+    fn address(&self, family: Family) -> IpAddr {
+        let further = self.neighbours.number();
+        match family {
+            Family::V4 => Ipv4Addr::from(u32::from(IPV4) + u32::from(further)).into(),
+            Family::V6 => Ipv6Addr::from(u128::from(IPV6) + u128::from(further)).into(),
+        }
+    }
+
     /// The packet filter: the public port leads to the engine, which answers and opens nothing.
-    fn rules(&self, family: Family, closed: &[&String]) -> String {
+    fn rules(&self, family: Family, closed: &[&str]) -> String {
         let RelaySetup { device, table, port, .. } = self;
-        let (nft, address) = (family.nft(), address(family));
+        let (nft, address) = (family.nft(), self.address(family));
         let to = SocketAddr::new(address, *port);
         let names = self.interfaces.iter().map(|interface| format!("\"{interface}\""));
         let names = names.collect::<Vec<_>>().join(", ");
-        let no_router: String = closed.iter().map(|each| no_router(each, device)).collect();
+        let no_router = no_router(closed);
         format!(
             "table {nft} {table} {{\n\
              \x20 chain translate {{\n\
@@ -109,13 +121,6 @@ impl RelaySetup {
     }
 }
 
-fn address(family: Family) -> IpAddr {
-    match family {
-        Family::V4 => IPV4.into(),
-        Family::V6 => IPV6.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +128,8 @@ mod tests {
     #[test]
     fn the_filter_leads_one_port_to_the_engine() {
         let families = Family::ALL.to_vec();
-        let setup = RelaySetup::new("relay", vec!["eth0".to_owned()], families, 5124);
+        let interfaces = vec!["eth0".to_owned()];
+        let setup = RelaySetup::new("relay", interfaces, families, 5124, Neighbours::default());
         let expected = "\
 table ip anabranch_relay {
   chain translate {
@@ -136,11 +142,11 @@ table ip anabranch_relay {
     iifname \"ab-relay\" drop
     oifname \"ab-relay\" ct status dnat accept
     oifname \"ab-relay\" drop
-    iifname \"eth0\" oifname != \"ab-relay\" drop
+    iifname \"eth0\" oifname != \"ab-*\" drop
   }
 }
 ";
-        assert_eq!(setup.rules(Family::V4, &[&"eth0".to_owned()]), expected);
+        assert_eq!(setup.rules(Family::V4, &["eth0"]), expected);
         let rules = setup.rules(Family::V6, &[]);
         assert!(rules.contains("dport 5124 dnat to [2001:2:0:78::1]:5124"), "{rules}");
     }

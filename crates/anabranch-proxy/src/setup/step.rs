@@ -1,11 +1,14 @@
 //! Commands that change a host's network, and their execution.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
+
+use super::Family;
 
 /// A change of the host's network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +23,14 @@ pub(crate) enum Step {
         name: String,
         /// The value.
         value: String,
+    },
+    /// The end of forwarding on an interface.
+    StopForwarding {
+        /// Path below `/proc/sys`.
+        name: String,
+        /// Path of a switch for the whole host. Somebody else who has turned it on since then needs the
+        /// interface, too.
+        unless: Option<String>,
     },
 }
 
@@ -36,6 +47,21 @@ impl Step {
         Step::Sysctl { name: name.into(), value: value.to_owned() }
     }
 
+    /// The end of forwarding on an interface, which did not forward before. `None` if it has no switch.
+    pub(super) fn stop_forwarding(family: Family, interface: &str) -> Option<Self> {
+        let name = family.forwarding(interface)?;
+        let unless = (!family.is_router()).then(|| family.router().to_owned());
+        Some(Step::StopForwarding { name, unless })
+    }
+
+    /// The key of the forwarding that it ends.
+    fn forwarding(&self) -> Option<&str> {
+        match self {
+            Step::StopForwarding { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
     /// Make the change.
     ///
     /// # Errors
@@ -44,12 +70,24 @@ impl Step {
         match self {
             Step::Ip(command) => run(Command::new("ip").args(command.split(' ')), "").map(|_| ()),
             Step::Nft(script) => run(Command::new("nft").args(["-f", "-"]), script).map(|_| ()),
-            Step::Sysctl { name, value } => {
-                let file = format!("/proc/sys/{name}");
-                fs::write(&file, value).map_err(|error| with_name(&file, &error))
-            }
+            Step::Sysctl { name, value } => write(name, value),
+            Step::StopForwarding { name, unless } => match unless {
+                Some(switch) if is_on(switch) => Ok(()),
+                _ => write(name, "0"),
+            },
         }
     }
+}
+
+/// Set a value below `/proc/sys`.
+fn write(name: &str, value: &str) -> io::Result<()> {
+    let file = format!("/proc/sys/{name}");
+    fs::write(&file, value).map_err(|error| with_name(&file, &error))
+}
+
+/// Returns `true` if a switch below `/proc/sys` is on.
+pub(super) fn is_on(name: &str) -> bool {
+    fs::read_to_string(format!("/proc/sys/{name}")).is_ok_and(|value| value.trim() == "1")
 }
 
 fn with_name(name: &str, error: &io::Error) -> io::Error {
@@ -61,9 +99,8 @@ pub(super) fn run(command: &mut Command, input: &str) -> io::Result<String> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let name = words.join(" ");
-    let path = std::env::var("PATH").unwrap_or_default();
     let mut child = command
-        .env("PATH", format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin"))
+        .env("PATH", search_path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -78,6 +115,12 @@ pub(super) fn run(command: &mut Command, input: &str) -> io::Result<String> {
     Err(io::Error::other(format!("{name}: {said}")))
 }
 
+/// Folders of programs, also those that a user's path may lack.
+pub(crate) fn search_path() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin")
+}
+
 /// The command as a user would type it.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,6 +130,13 @@ impl fmt::Display for Step {
             Step::Sysctl { name, value } => {
                 write!(f, "sysctl -w {}={value}", name.replace('/', "."))
             }
+            Step::StopForwarding { name, unless } => {
+                write!(f, "sysctl -w {}=0", name.replace('/', "."))?;
+                match unless {
+                    Some(key) => write!(f, "  # unless {} is 1 by then", key.replace('/', ".")),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
@@ -94,6 +144,8 @@ impl fmt::Display for Step {
 /// Commands that make an instance's network, and commands that remove it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
+    /// The number of the instance on this host.
+    pub(crate) number: u8,
     /// Changes that make it, in order.
     pub(crate) up: Vec<Step>,
     /// Changes that remove it, in order. Each is made even if an earlier one fails.
@@ -101,24 +153,28 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Make all changes. If one fails, remove what was made.
+    /// Make all changes.
     ///
     /// # Errors
     /// The first change that failed.
     pub(crate) fn make(&self) -> io::Result<()> {
-        let made = self.up.iter().try_for_each(Step::execute);
-        if made.is_err() {
-            self.remove();
-        }
-        made
+        self.up.iter().try_for_each(Step::execute)
     }
 
-    /// Remove what exists of it.
-    pub(crate) fn remove(&self) {
+    /// Remove what exists of it. The `others` on this host keep the forwarding that they need.
+    pub(crate) fn remove(&self, others: &[Setup]) {
+        let needed: BTreeSet<_> = others.iter().flat_map(Setup::forwarding).collect();
         for step in &self.down {
-            // It may be gone already, with its device or its interface.
-            let _ = step.execute();
+            if !step.forwarding().is_some_and(|name| needed.contains(name)) {
+                // It may be gone already, with its device or its interface.
+                let _ = step.execute();
+            }
         }
+    }
+
+    /// Keys of the forwarding that it ends.
+    pub(super) fn forwarding(&self) -> impl Iterator<Item = &str> {
+        self.down.iter().filter_map(Step::forwarding)
     }
 
     /// All commands, for people who want to read them first.

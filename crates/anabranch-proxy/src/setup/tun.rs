@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Family, PROTOCOL, Setup, Step, device};
+use super::{DEVICES, Family, PROTOCOL, Setup, Step, device};
 
 /// Mark of the connections that the device takes (this project): no usual program has it.
 const MARK: u32 = 0x0061_6200;
 
-/// Address of the device, from the range for tests of devices (RFC 2544, RFC 6890).
+/// Address of the first instance's device, from the range for tests of devices (RFC 2544, RFC 6890).
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 79, 1);
 
 /// A device, and the numbers of its rules.
@@ -17,6 +17,7 @@ pub(super) struct Tun {
     table: String,
     /// Families of the connections that it takes.
     families: Vec<Family>,
+    address: Ipv4Addr,
     /// Priority of the first rule. The next number is that of the second rule and of its table.
     first: u32,
 }
@@ -25,10 +26,11 @@ impl Tun {
     /// Numbers of priorities and tables that it uses.
     pub(super) const NUMBERS: u32 = 2;
 
-    /// The device of the instance `name`, for connections of these families.
-    pub(super) fn new(name: &str, families: Vec<Family>, first: u32) -> Self {
+    /// The device of the instance with this name and number, for connections of these families.
+    pub(super) fn new(name: &str, families: Vec<Family>, first: u32, number: u8) -> Self {
         let (device, table) = (format!("at-{name}"), super::table_name(name));
-        Tun { device, table, families, first }
+        let address = Ipv4Addr::from(u32::from(ADDRESS) + u32::from(number));
+        Tun { device, table, families, address, first }
     }
 
     pub(super) fn device(&self) -> &str {
@@ -42,7 +44,7 @@ impl Tun {
         let mut up = device(name, owner, &self.families);
         // Answers come from addresses to which the way is another one. The kernel takes those of IPv4
         // from a device that has an address itself, in its loose mode.
-        up.push(Step::ip(format!("addr add {ADDRESS}/32 dev {name}")));
+        up.push(Step::ip(format!("addr add {}/32 dev {name}", self.address)));
         up.push(Step::sysctl(format!("net/ipv4/conf/{name}/rp_filter"), "2"));
         // Programs keep their way until everything else is there.
         let mut down = vec![Step::nft(format!("delete table inet {}\n", self.table))];
@@ -61,13 +63,13 @@ impl Tun {
         }
         up.push(Step::nft(rules));
         down.push(Step::ip(format!("link del {name}")));
-        Setup { up, down }
+        Setup { up, down, ..Setup::default() }
     }
 
     /// The table that marks connections from their SYN on: those of this host, and those that it
     /// forwards for others. Connections that exist already, and those that others open to this host,
     /// keep their way. The relay is reached directly.
-    pub(super) fn rules(&self, engine: &str, uplinks: &[String], relay: &[IpAddr]) -> String {
+    pub(super) fn rules(&self, uplinks: &[String], relay: &[IpAddr]) -> String {
         let Tun { device, table, .. } = self;
         let names = uplinks.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         let to_relay =
@@ -91,7 +93,8 @@ impl Tun {
              \x20 chain others {{\n\
              \x20   type filter hook prerouting priority mangle; policy accept;\n\
              \x20   iifname \"{device}\" meta mark set {MARK:#x} accept\n\
-             \x20   iifname {{ \"{engine}\", \"lo\", {names} }} accept\n\
+             \x20   iifname {DEVICES} accept\n\
+             \x20   iifname {{ \"lo\", {names} }} accept\n\
              {direct}{mark}{keep}\
              \x20 }}\n\
              }}\n"
@@ -105,7 +108,7 @@ mod tests {
 
     #[test]
     fn only_new_connections_to_others_are_marked() {
-        let tun = Tun::new("home", Family::ALL.to_vec(), 7302);
+        let tun = Tun::new("home", Family::ALL.to_vec(), 7302, 0);
         let expected = "\
 table inet anabranch_home {
   chain own {
@@ -118,7 +121,8 @@ table inet anabranch_home {
   chain others {
     type filter hook prerouting priority mangle; policy accept;
     iifname \"at-home\" meta mark set 0x616200 accept
-    iifname { \"ab-home\", \"lo\", \"eth0\" } accept
+    iifname \"ab-*\" accept
+    iifname { \"lo\", \"eth0\" } accept
     ip daddr 192.0.2.1 accept
     ip6 daddr 2001:db8::1 accept
     fib daddr type unicast tcp flags & (fin | syn | rst | ack) == syn ct state new ct mark set 0x616200
@@ -127,15 +131,15 @@ table inet anabranch_home {
 }
 ";
         let relay = ["192.0.2.1", "2001:db8::1"].map(|it| it.parse().expect("an address"));
-        assert_eq!(tun.rules("ab-home", &["eth0".to_owned()], &relay), expected);
-        let tun = Tun::new("home", vec![Family::V4], 7302);
-        let rules = tun.rules("ab-home", &["eth0".to_owned()], &[]);
+        assert_eq!(tun.rules(&["eth0".to_owned()], &relay), expected);
+        let tun = Tun::new("home", vec![Family::V4], 7302, 0);
+        let rules = tun.rules(&["eth0".to_owned()], &[]);
         assert!(rules.contains("meta nfproto ipv4 fib daddr type unicast tcp flags"), "{rules}");
     }
 
     #[test]
     fn marked_packets_leave_through_the_device_unless_they_have_a_route_of_their_own() {
-        let setup = Tun::new("home", Family::ALL.to_vec(), 7302).plan(65_534, String::new());
+        let setup = Tun::new("home", Family::ALL.to_vec(), 7302, 0).plan(65_534, String::new());
         let all = |steps: &[Step]| steps.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (up, down) = (all(&setup.up), all(&setup.down));
         for flag in ["-4", "-6"] {

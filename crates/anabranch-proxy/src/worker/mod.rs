@@ -6,7 +6,6 @@ mod client;
 mod counted_device;
 mod measure;
 mod metrics;
-mod privileges;
 mod probe;
 mod relay;
 mod tun;
@@ -17,8 +16,8 @@ use std::io::{self, BufRead};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{panic, process, thread};
 
 use anabranch_host::Host;
 use anabranch_live::TunDevice;
@@ -33,6 +32,7 @@ use tracing::{error, info, warn};
 
 use crate::orders::{Assignment, Order, Role, Uplink};
 use crate::policies::with_interfaces;
+use crate::privileges;
 use capture::Capture;
 use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
@@ -102,6 +102,7 @@ impl OpenUplink {
 /// Run until the supervisor says that it is enough. Its first line on the standard input is the
 /// [`Assignment`]. Privileges last until the devices are open: some systems let only root open them.
 pub(crate) fn main() -> io::Result<()> {
+    end_with_a_panic();
     let mut line = String::new();
     let mut input = io::BufReader::new(io::stdin());
     input.read_line(&mut line)?;
@@ -126,6 +127,16 @@ pub(crate) fn main() -> io::Result<()> {
     // A look-up of a name may still wait for its time limit.
     runtime.shutdown_background();
     done
+}
+
+/// End the process with the first panic. A panic in one task would leave a process that looks healthy and
+/// carries nothing.
+fn end_with_a_panic() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        report(info);
+        process::abort();
+    }));
 }
 
 /// The open TUN devices.

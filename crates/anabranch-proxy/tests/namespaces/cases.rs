@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_trace::{Input, analyse};
 
+use crate::instances;
 use crate::ipv6;
 use crate::measurement;
 use crate::operation;
@@ -40,7 +41,7 @@ pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 25] = [
+const CASES: [(&str, Case, usize); 27] = [
     ("curl without changes", unmodified::curl, 1),
     ("Chromium without changes", unmodified::chromium, 1),
     ("iperf3 without changes", unmodified::iperf3, 1),
@@ -56,6 +57,8 @@ const CASES: [(&str, Case, usize); 25] = [
     ("all programs without a proxy", tun::ipv4, 1),
     ("all programs without a proxy, over IPv6", tun::ipv6, 1),
     ("uplinks of both address families", ipv6::uplinks, 1),
+    ("several instances on one host", instances::side_by_side, 1),
+    ("a program makes the host a router", instances::beside_a_router, 1),
     ("a relay drains", operation::draining, 1),
     ("logs without destinations", operation::logs, 1),
     ("SIGHUP", operation::hangup, 1),
@@ -321,12 +324,12 @@ pub(crate) fn unchanged(before: &str, after: &str) -> Result {
     require(before == after, format!("left behind: {new:#?}, lost: {gone:#?}"))
 }
 
-/// The process that parses packets has no privilege.
+/// The process that parses packets has no privilege, and the other one few.
 fn privileges() -> Result {
     let world = World::new([FAST, FAST])?;
     let (_relay, _client) =
         (world.start_relay("")?, world.start_client("--uplink c1 --uplink c2")?);
-    let mut workers = 0;
+    let (mut supervisors, mut workers) = (0, 0);
     for entry in fs::read_dir("/proc")?.flatten() {
         let folder = entry.path();
         let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -334,11 +337,19 @@ fn privileges() -> Result {
             let run = world.folder.file("run").display().to_string();
             text("environ").contains(&run)
         };
-        if !text("cmdline").ends_with("\0worker\0") || !is_of_this_run() {
+        let (command, status) = (text("cmdline"), text("status"));
+        let is_worker = command.ends_with("\0worker\0");
+        if !(is_worker || command.starts_with(PROGRAM)) || !is_of_this_run() {
+            continue;
+        }
+        if !is_worker {
+            supervisors += 1;
+            // CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP and CAP_NET_ADMIN.
+            let few = "CapPrm:\t00000000000011e2";
+            require(status.contains(few), format!("no {few:?} in {status}"))?;
             continue;
         }
         workers += 1;
-        let status = text("status");
         for line in [
             "CapInh:\t0000000000000000",
             "CapPrm:\t0000000000000000",
@@ -353,7 +364,7 @@ fn privileges() -> Result {
             require(!status.contains("Uid:\t0\t"), "the process is still root")?;
         }
     }
-    require(workers == 2, format!("{workers} processes without privileges"))
+    require((supervisors, workers) == (2, 2), format!("{supervisors} and {workers} processes"))
 }
 
 /// The relay refuses a request that somebody has recorded and sends again.

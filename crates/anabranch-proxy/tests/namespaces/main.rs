@@ -7,6 +7,8 @@
 #[cfg(target_os = "linux")]
 mod cases;
 #[cfg(target_os = "linux")]
+mod instances;
+#[cfg(target_os = "linux")]
 mod ipv6;
 #[cfg(target_os = "linux")]
 mod measurement;

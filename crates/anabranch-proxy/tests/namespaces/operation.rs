@@ -52,6 +52,7 @@ pub(crate) fn hangup() -> Result {
     let client = world.start_client("--uplink c1 --uplink c2 --metrics 127.0.0.1:9124")?;
     let usable = || world.metric("uplink_usable{uplink=\"c2\"}");
     output(Command::new("pkill").args(["-KILL", "-x", "-P", &client.program()?, "ip"]))?;
+    client.wait_for("ip monitor has ended")?;
     world.client.run("ip link set dev c2 down")?;
     thread::sleep(Duration::from_millis(500));
     require(usable()? == 1.0, "the change was noticed without a report")?;
