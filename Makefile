@@ -136,7 +136,8 @@ check-python: $(TEST_VENV)/.installed ## check formatting, lints, types and impo
 	$(TEST_BIN)/python tools/check/python_imports.py
 
 test-python: $(TEST_VENV)/.installed axe ## test the Python package, without slow tests
-	$(TEST_BIN)/pytest --numprocesses auto --dist loadfile
+	@# Tests in real time mostly wait, so there is one more process than processors.
+	$(TEST_BIN)/pytest --numprocesses $$(($$(nproc) + 1)) --dist loadfile
 
 # The accessibility checker for the browser tests. Without it, they skip that check.
 AXE := target/tools/axe-core

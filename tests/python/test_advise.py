@@ -21,6 +21,8 @@ from anabranch.scenarios import loading
 from anabranch.scenarios.overrides import Overrides
 from conftest import scenario
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 Captured = pytest.CaptureFixture[str]
 
 PATHS = ["8Mbit/s,20ms,54packets", "2Mbit/s,150ms,loss=0.5%"]

@@ -26,6 +26,8 @@ from anabranch.analyze.analysis import (
 from anabranch.analyze.report import as_json, packets_of_violations
 from anabranch.cli.main import run_command
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 SCENARIO = """
 name = "capture"
 duration = "20s"

@@ -12,6 +12,8 @@ from anabranch import InputError
 from anabranch.cli.main import run_command
 from conftest import scenario
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 SMALL = {"workload": anabranch.Bulk(), "remedies": {}}
 
 

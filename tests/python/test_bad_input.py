@@ -12,6 +12,8 @@ import pytest
 
 from anabranch.cli.main import run_command
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 Captured = pytest.CaptureFixture[str]
 
 SCENARIO = """

@@ -34,6 +34,8 @@ from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import Bulk
 from conftest import scenario
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 MANY = [drawn.draw(seed, index) for seed in range(1, 9) for index in range(30)]
 FAILING = [failing.draw(seed, index) for seed in range(1, 9) for index in range(30)]
 

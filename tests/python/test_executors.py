@@ -15,6 +15,8 @@ from anabranch.cli.main import run_command
 from anabranch.sweeps.sweep import sweep
 from sweeping import PLAN, provenance, tables, write_plan
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 pytest.importorskip("distributed", reason="Dask is not installed: pip install distributed")
 
 

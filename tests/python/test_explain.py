@@ -26,6 +26,8 @@ from anabranch.runs.run import run_scenario
 from anabranch.scenarios import loading
 from conftest import scenario
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 Captured = pytest.CaptureFixture[str]
 
 

@@ -18,6 +18,8 @@ from anabranch.results.bounds import Bound
 from anabranch.scenarios.scaling import scaled
 from anabranch.sweeps.plan import Plan
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 ENTRIES = catalogue.all_names()
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"csws14-schedulers-applimited": 200, "rfc8382-sbd": 200}

@@ -8,6 +8,8 @@ import pytest
 
 import mutants
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 _FEW = {
     "analyze-captures": 4,
     "explain-captures": 16,

@@ -13,6 +13,8 @@ from anabranch.runs.run import run_scenario
 from anabranch.scenarios import loading
 from anabranch.twins import observed
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 _LINUX = """host = { kind = "linux", buffers = "socket" }
 scheduler = "linux"
 congestion_control = "cubic"

@@ -19,6 +19,8 @@ from anabranch.scenarios.overrides import Overrides
 from anabranch.sweeps import several
 from conftest import scenario
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 Captured = pytest.CaptureFixture[str]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

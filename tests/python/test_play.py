@@ -25,6 +25,8 @@ from anabranch.reports import single_run
 from anabranch.scenarios.addresses import PORT, address
 from conftest import scenario
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 ROOT = Path(__file__).parents[2]
 
 

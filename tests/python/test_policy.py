@@ -34,6 +34,8 @@ from anabranch.policy import (
 from anabranch.scenarios import custom, loading
 from conftest import THREE_G, WIFI, scenario
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 

@@ -33,6 +33,8 @@ from anabranch.sweeps.sweep import sweep
 from conftest import scenario
 from sweeping import PLAN, provenance, tables, write_plan
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 Captured = pytest.CaptureFixture[str]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LONG = "400s"

@@ -23,6 +23,8 @@ from anabranch.twins.observed import Observed
 from anabranch.twins.transmissions import Transmissions
 from conftest import scenario as short
 
+pytestmark = pytest.mark.usefixtures("plain_pictures")
+
 Captured = pytest.CaptureFixture[str]
 
 _WIFI: dict[str, Any] = {"name": "wifi", "rate": "12Mbit/s", "delay": "15ms", "limit": "60packets"}

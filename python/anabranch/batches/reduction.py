@@ -14,7 +14,7 @@ from anabranch.errors import InputError
 from anabranch.live.hosts import Hosts
 from anabranch.live.run import CONDITION_COLUMNS, Conditions, identity, run_in_time
 from anabranch.results.folder import Factor
-from anabranch.results.metrics import no_rows, reduced
+from anabranch.results.metrics import column_names, reduced
 from anabranch.results.provenance import Build, build
 from anabranch.runs.run import Run, run_scenario
 from anabranch.scenarios import custom
@@ -125,7 +125,7 @@ def require_free_names(tasks: Iterable[Task]) -> None:
 
 
 def _require_free_names(task: Task) -> None:
-    columns = {name for frame in no_rows(task.scenario).values() for name in frame.columns}
+    columns = column_names(task.scenario)
     columns.update(() if task.hosts is None else CONDITION_COLUMNS)
     for name in sorted({"cell", *task.factors, "seed"}):
         if name in columns:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 Sample = npt.NDArray[np.float64]
 
@@ -54,6 +53,8 @@ class Bootstrap:
 
         It is NaN if the statistics hardly vary.
         """
+        from scipy.special import ndtr, ndtri  # the import takes a tenth of a second
+
         value = self._statistic(*self._samples, axis=-1)
         below = np.count_nonzero(self._ordered < value) + np.count_nonzero(self._ordered <= value)
         bias = ndtri(below / (2 * self._ordered.size))

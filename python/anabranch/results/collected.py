@@ -32,6 +32,10 @@ class Collected:
         self._words: list[str] = found["words"]
         self._tables: dict[str, Any] = found["tables"]
 
+    def names(self) -> set[str]:
+        """The columns of all tables."""
+        return {name for _, columns in self._tables.values() for name in columns}
+
     def heights(self, name: str) -> npt.NDArray[np.uint32]:
         """The number of rows of each run in a table."""
         return np.frombuffer(self._tables[name][0], np.uint32)

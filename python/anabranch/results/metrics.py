@@ -80,9 +80,9 @@ def tables(run: Run) -> dict[str, pl.DataFrame]:
     return _frames(run.scenario, reduced(run, keep_blocks=True, keep_samples=True))
 
 
-def no_rows(scenario: _core.Scenario) -> dict[str, pl.DataFrame]:
-    """The tables of no run of the scenario, which show the columns that its runs have."""
-    return _frames(scenario)
+def column_names(scenario: _core.Scenario) -> set[str]:
+    """The columns of all tables that runs of the scenario have."""
+    return Collected(_core.collect([scenario], [])).names()
 
 
 def connection_rows(run: Run) -> list[dict[str, Any]]:
