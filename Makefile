@@ -137,7 +137,7 @@ check-python: $(TEST_VENV)/.installed ## check formatting, lints, types and impo
 
 test-python: $(TEST_VENV)/.installed axe ## test the Python package, without slow tests
 	@# Tests in real time mostly wait, so there is one more process than processors.
-	$(TEST_BIN)/pytest --numprocesses $$(($$(nproc) + 1)) --dist loadfile
+	$(TEST_BIN)/pytest --numprocesses $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)') --dist loadfile
 
 # The accessibility checker for the browser tests. Without it, they skip that check.
 AXE := target/tools/axe-core
