@@ -21,7 +21,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "sigcomm11-fattree": (30, 306),
     "conext13-design": (70, 3500),
     "conext17-ecf": (22, 179),
-    "csws14-schedulers-bulk": (39, 2400),
+    "csws14-schedulers-bulk": (39, 2300),
     "csws14-schedulers-applimited": (1.9, 38),
     "csws14-nornet": (1.3, 10),
     "ferlin14-bufferbloat": (0.83, 6),
