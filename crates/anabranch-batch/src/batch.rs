@@ -69,7 +69,7 @@ struct Shared {
     next: AtomicUsize,
     stop: AtomicBool,
     tallies: Vec<Tally>,
-    state: Mutex<State>,
+    state: Mutex<BatchState>,
     ended: Condvar,
 }
 
@@ -84,7 +84,7 @@ struct Tally {
 }
 
 #[derive(Debug)]
-struct State {
+struct BatchState {
     working: usize,
     failure: Option<BatchError>,
 }
@@ -109,7 +109,7 @@ impl Batch {
             next: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             tallies: (0..workers).map(|_| Tally::default()).collect(),
-            state: Mutex::new(State { working: workers, failure: None }),
+            state: Mutex::new(BatchState { working: workers, failure: None }),
             ended: Condvar::new(),
         });
         let start = |number| {
@@ -133,7 +133,7 @@ impl Batch {
 
     /// Wait until all threads have ended, but not longer than `timeout`. Returns whether they have.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let working = |state: &mut State| state.working > 0;
+        let working = |state: &mut BatchState| state.working > 0;
         let waited = self.shared.ended.wait_timeout_while(self.shared.state(), timeout, working);
         waited.unwrap_or_else(PoisonError::into_inner).0.working == 0
     }
@@ -205,7 +205,7 @@ impl Shared {
         self.state().failure.get_or_insert(error);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -29,7 +29,7 @@ const KEY: usize = size_of::<Key>();
 
 /// The body of a record in the file.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RecordSpan {
     offset: u64,
     length: u64,
 }
@@ -55,7 +55,7 @@ pub struct Damage {
 struct Records {
     file: File,
     end: u64,
-    places: BTreeMap<Key, Place>,
+    places: BTreeMap<Key, RecordSpan>,
     /// Keys that were looked up or added since the journal was opened.
     used: BTreeSet<Key>,
 }
@@ -108,8 +108,8 @@ impl Journal {
             return Ok(None);
         }
         let mut records = self.records();
-        let Place { offset, length } = records.places[key];
-        let of_record = Place { offset: offset + KEY as u64, length: length - KEY as u64 };
+        let RecordSpan { offset, length } = records.places[key];
+        let of_record = RecordSpan { offset: offset + KEY as u64, length: length - KEY as u64 };
         read(&mut records.file, of_record).map(|bytes| Some(Record::from_bytes(bytes)))
     }
 
@@ -185,7 +185,7 @@ impl Records {
             return Err(error);
         }
         let (offset, length) = (self.end + HEAD as u64, (bytes.len() - HEAD) as u64);
-        self.places.insert(key, Place { offset, length });
+        self.places.insert(key, RecordSpan { offset, length });
         self.end += bytes.len() as u64;
         Ok(())
     }
@@ -208,7 +208,7 @@ fn encoded(key: &Key, record: &[u8]) -> Vec<u8> {
 }
 
 /// The intact records by key, the number of bytes outside them, and the end of the file.
-fn scan(file: &mut File) -> io::Result<(BTreeMap<Key, Place>, u64, u64)> {
+fn scan(file: &mut File) -> io::Result<(BTreeMap<Key, RecordSpan>, u64, u64)> {
     let end = file.seek(SeekFrom::End(0))?;
     let (mut places, mut lost, mut offset) = (BTreeMap::new(), 0, 0);
     while offset < end {
@@ -225,19 +225,19 @@ fn scan(file: &mut File) -> io::Result<(BTreeMap<Key, Place>, u64, u64)> {
 }
 
 /// The intact record that begins at `offset`, or `None`.
-fn record_at(file: &mut File, offset: u64, end: u64) -> io::Result<Option<(Key, Place)>> {
+fn record_at(file: &mut File, offset: u64, end: u64) -> io::Result<Option<(Key, RecordSpan)>> {
     let body = offset + HEAD as u64;
     if body + KEY as u64 > end {
         return Ok(None);
     }
-    let head = read(file, Place { offset, length: HEAD as u64 })?;
+    let head = read(file, RecordSpan { offset, length: HEAD as u64 })?;
     let (magic, rest) = head.split_at(MAGIC.len());
     let (length, checksum) = rest.split_at(8);
     let length = u64::from_le_bytes(length.try_into().expect("eight bytes"));
     if magic != MAGIC || length < KEY as u64 || length > end - body {
         return Ok(None);
     }
-    let place = Place { offset: body, length };
+    let place = RecordSpan { offset: body, length };
     let bytes = read(file, place)?;
     let key: Key = bytes[..KEY].try_into().expect("the length of a key");
     Ok((Sha256::digest(&bytes)[..] == *checksum).then_some((key, place)))
@@ -248,7 +248,7 @@ fn next_magic(file: &mut File, mut offset: u64, end: u64) -> io::Result<u64> {
     const CHUNK: u64 = 1 << 20;
     while offset < end {
         let length = (CHUNK + MAGIC.len() as u64).min(end - offset);
-        let bytes = read(file, Place { offset, length })?;
+        let bytes = read(file, RecordSpan { offset, length })?;
         if let Some(found) = bytes.windows(MAGIC.len()).position(|bytes| bytes == MAGIC) {
             return Ok(offset + found as u64);
         }
@@ -257,7 +257,7 @@ fn next_magic(file: &mut File, mut offset: u64, end: u64) -> io::Result<u64> {
     Ok(end)
 }
 
-fn read(file: &mut File, place: Place) -> io::Result<Vec<u8>> {
+fn read(file: &mut File, place: RecordSpan) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; place.length as usize];
     file.seek(SeekFrom::Start(place.offset))?;
     file.read_exact(&mut bytes)?;

@@ -24,12 +24,12 @@ const MOST_DATAGRAMS: usize = 1024;
 pub(crate) struct Sockets {
     pub(crate) endpoint: Endpoint,
     sockets: BTreeMap<ConnectionId, Socket>,
-    listeners: BTreeMap<u16, Waiting<ConnectionId>>,
+    listeners: BTreeMap<u16, WaitQueue<ConnectionId>>,
     /// Present if a program decides about every SYN.
     interceptor: Option<Interception>,
     /// Addresses of destinations that the engine has for intercepted connections.
     destinations: BTreeSet<IpAddr>,
-    datagrams: Waiting<Datagram>,
+    datagrams: WaitQueue<Datagram>,
     records: Option<Vec<Record>>,
     /// The device's error.
     broken: Option<(ErrorKind, String)>,
@@ -37,7 +37,7 @@ pub(crate) struct Sockets {
 
 /// A queue, and the task that waits for its next element.
 #[derive(Debug)]
-struct Waiting<T> {
+struct WaitQueue<T> {
     queue: VecDeque<T>,
     task: Option<Waker>,
 }
@@ -45,7 +45,7 @@ struct Waiting<T> {
 /// SYNs that a program decides about.
 #[derive(Default)]
 struct Interception {
-    new: Waiting<PooledSegment>,
+    new: WaitQueue<PooledSegment>,
     /// Source and destination of the SYNs without a decision. Retransmissions of them are ignored.
     undecided: BTreeSet<(SocketAddress, SocketAddress)>,
     /// Source and destination of the accepted ones.
@@ -54,7 +54,7 @@ struct Interception {
 
 /// A connection that a program holds, or that still delivers data that the program has written.
 struct Socket {
-    state: State,
+    state: SocketState,
     /// Whether the program still holds the stream.
     held: bool,
     reader: Option<Waker>,
@@ -66,7 +66,7 @@ struct Socket {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SocketState {
     Opening,
     Open,
     /// Ended; `None` after an orderly close.
@@ -101,7 +101,7 @@ impl Sockets {
             listeners: BTreeMap::new(),
             interceptor: None,
             destinations: BTreeSet::new(),
-            datagrams: Waiting::default(),
+            datagrams: WaitQueue::default(),
             records: None,
             broken: None,
         }
@@ -176,7 +176,7 @@ impl Sockets {
 
     fn opened(&mut self, id: ConnectionId) {
         self.with(id, |socket| {
-            socket.state = State::Open;
+            socket.state = SocketState::Open;
             socket.wake_writer();
         });
     }
@@ -190,7 +190,7 @@ impl Sockets {
         match backlog.filter(|backlog| backlog.queue.len() < LONGEST_BACKLOG) {
             Some(backlog) => {
                 backlog.push(id);
-                self.add(now, id, State::Open);
+                self.add(now, id, SocketState::Open);
             }
             None => self.endpoint.abort(id),
         }
@@ -208,7 +208,7 @@ impl Sockets {
             record.past_subflows.extend(new);
         }
         let Some(socket) = self.sockets.get_mut(&id) else { return };
-        socket.state = State::Ended(why);
+        socket.state = SocketState::Ended(why);
         socket.wake_reader();
         socket.wake_writer();
         if !socket.held {
@@ -226,7 +226,7 @@ impl Sockets {
         while self.endpoint.recv(id).is_some() {}
     }
 
-    fn add(&mut self, now: Instant, id: ConnectionId, state: State) -> &mut Socket {
+    fn add(&mut self, now: Instant, id: ConnectionId, state: SocketState) -> &mut Socket {
         let first = self.endpoint.subflow_stats(id).next();
         let record = self.records.as_mut().zip(first).map(|(records, first)| {
             let (local, remote) = (first.local, first.remote);
@@ -285,7 +285,7 @@ impl Sockets {
             Some(data) => self.endpoint.connect_with_data(now, *local, remote, config, data),
         };
         let id = opened.map_err(|error| io::Error::new(ErrorKind::AddrInUse, error))?;
-        self.add(now, id, State::Opening);
+        self.add(now, id, SocketState::Opening);
         Ok(id)
     }
 
@@ -298,8 +298,8 @@ impl Sockets {
         self.check()?;
         let Some(socket) = self.sockets.get_mut(&id) else { return Poll::Ready(Err(gone())) };
         match socket.state {
-            State::Opening => pending(&mut socket.writer, context),
-            State::Ended(Some(why)) => Poll::Ready(Err(error_of(why))),
+            SocketState::Opening => pending(&mut socket.writer, context),
+            SocketState::Ended(Some(why)) => Poll::Ready(Err(error_of(why))),
             _ => Poll::Ready(Ok(())),
         }
     }
@@ -309,7 +309,7 @@ impl Sockets {
             let message = format!("this host already listens on port {port}");
             return Err(io::Error::new(ErrorKind::AddrInUse, message));
         }
-        self.listeners.insert(port, Waiting::default());
+        self.listeners.insert(port, WaitQueue::default());
         self.endpoint.listen(port, config);
         Ok(())
     }
@@ -391,7 +391,7 @@ impl Sockets {
         let id = found.ok_or_else(|| {
             io::Error::new(ErrorKind::ResourceBusy, "too many connections are half open")
         })?;
-        self.add(now, id, State::Opening).intercepted = Some(between);
+        self.add(now, id, SocketState::Opening).intercepted = Some(between);
         if let Some(interception) = &mut self.interceptor {
             interception.accepted.insert(between);
         }
@@ -438,8 +438,8 @@ impl Sockets {
         self.check()?;
         let Some(socket) = self.sockets.get_mut(&id) else { return Poll::Ready(Err(gone())) };
         match socket.state {
-            State::Ended(Some(why)) => Poll::Ready(Err(error_of(why))),
-            State::Ended(None) => Poll::Ready(Ok(None)),
+            SocketState::Ended(Some(why)) => Poll::Ready(Err(error_of(why))),
+            SocketState::Ended(None) => Poll::Ready(Ok(None)),
             _ if self.endpoint.is_at_end(id) => Poll::Ready(Ok(None)),
             _ => pending(&mut socket.reader, context),
         }
@@ -455,10 +455,10 @@ impl Sockets {
         let Some(socket) = self.sockets.get_mut(&id) else { return Poll::Ready(Err(gone())) };
         match socket.state {
             // Linux: there is nothing left to write to.
-            State::Ended(Some(why @ ConnectionError::NoSubflow)) => {
+            SocketState::Ended(Some(why @ ConnectionError::NoSubflow)) => {
                 return Poll::Ready(Err(io::Error::new(ErrorKind::BrokenPipe, why)));
             }
-            State::Ended(Some(why)) => return Poll::Ready(Err(error_of(why))),
+            SocketState::Ended(Some(why)) => return Poll::Ready(Err(error_of(why))),
             _ => {}
         }
         match self.endpoint.send(id, bytes) {
@@ -473,10 +473,10 @@ impl Sockets {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         socket.held = false;
         match socket.state {
-            State::Ended(_) => self.forget(id),
-            State::Opening => self.endpoint.abort(id),
-            State::Open if unread => self.endpoint.abort(id),
-            State::Open => self.endpoint.release(id),
+            SocketState::Ended(_) => self.forget(id),
+            SocketState::Opening => self.endpoint.abort(id),
+            SocketState::Open if unread => self.endpoint.abort(id),
+            SocketState::Open => self.endpoint.release(id),
         }
     }
 
@@ -520,16 +520,16 @@ impl Socket {
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> WaitQueue<T> {
     fn push(&mut self, element: T) {
         self.queue.push_back(element);
         self.task.take().into_iter().for_each(Waker::wake);
     }
 }
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for WaitQueue<T> {
     fn default() -> Self {
-        Waiting { queue: VecDeque::new(), task: None }
+        WaitQueue { queue: VecDeque::new(), task: None }
     }
 }
 

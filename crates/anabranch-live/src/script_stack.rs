@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anabranch_script::{
-    Congestion, EndpointUse, Handle, Layout, Progress, Settings, SocketOption, Stack, StackError,
+    CallState, Congestion, EndpointUse, Handle, Layout, Settings, SocketOption, Stack, StackError,
     StackInfo,
 };
 use anabranch_wire::{Instant, Payload, Segment, pattern};
@@ -27,7 +27,7 @@ pub struct KernelStack {
     tun: Tun,
     clock: Clock,
     settings: Settings,
-    sockets: Vec<Option<Socket>>,
+    sockets: Vec<Option<KernelSocket>>,
     sent: VecDeque<(Instant, Segment)>,
     frame: BytesMut,
     leaving: Vec<u8>,
@@ -39,7 +39,7 @@ impl fmt::Debug for KernelStack {
     }
 }
 
-struct Socket {
+struct KernelSocket {
     stream: TcpStream,
     connecting: bool,
 }
@@ -70,11 +70,11 @@ impl KernelStack {
     }
 
     fn push(&mut self, stream: TcpStream) -> Handle {
-        self.sockets.push(Some(Socket { stream, connecting: false }));
+        self.sockets.push(Some(KernelSocket { stream, connecting: false }));
         Handle(self.sockets.len() - 1)
     }
 
-    fn get(&mut self, socket: Handle) -> &mut Socket {
+    fn get(&mut self, socket: Handle) -> &mut KernelSocket {
         self.sockets[socket.0].as_mut().expect("the player does not use closed sockets")
     }
 
@@ -174,11 +174,11 @@ fn name(error: &io::Error) -> &'static str {
     }
 }
 
-fn progress<T>(result: io::Result<T>) -> Progress<T> {
+fn progress<T>(result: io::Result<T>) -> CallState<T> {
     match result {
-        Ok(value) => Progress::Done(value),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Progress::Blocked,
-        Err(error) => Progress::Failed(name(&error)),
+        Ok(value) => CallState::Done(value),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => CallState::Blocked,
+        Err(error) => CallState::Failed(name(&error)),
     }
 }
 
@@ -230,7 +230,7 @@ impl Stack for KernelStack {
         Layout { ipv6: self.settings.ipv6 }
     }
 
-    fn socket(&mut self, mptcp: bool) -> Progress<Handle> {
+    fn socket(&mut self, mptcp: bool) -> CallState<Handle> {
         let protocol = if mptcp { sys::MPTCP } else { sys::TCP };
         let settings = &self.settings;
         let opened = self.namespace.within(|| {
@@ -250,12 +250,12 @@ impl Stack for KernelStack {
             Ok(socket)
         });
         match opened {
-            Ok(fd) => Progress::Done(self.push(stream(fd))),
-            Err(error) => Progress::Failed(name(&error)),
+            Ok(fd) => CallState::Done(self.push(stream(fd))),
+            Err(error) => CallState::Failed(name(&error)),
         }
     }
 
-    fn set_option(&mut self, socket: Handle, option: SocketOption) -> Progress<()> {
+    fn set_option(&mut self, socket: Handle, option: SocketOption) -> CallState<()> {
         let stream = self.stream(socket);
         let set = match option {
             SocketOption::ReceiveBuffer(bytes) => {
@@ -272,7 +272,7 @@ impl Stack for KernelStack {
         progress(set.map_err(Into::into))
     }
 
-    fn bind(&mut self, socket: Handle, host: Option<u8>, port: u16) -> Progress<()> {
+    fn bind(&mut self, socket: Handle, host: Option<u8>, port: u16) -> CallState<()> {
         let layout = self.layout();
         let any: IpAddr =
             if layout.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
@@ -280,40 +280,40 @@ impl Stack for KernelStack {
         progress(sys::bind(self.stream(socket), SocketAddr::new(address, port)))
     }
 
-    fn listen(&mut self, socket: Handle) -> Progress<()> {
+    fn listen(&mut self, socket: Handle) -> CallState<()> {
         progress(sys::listen(self.stream(socket)))
     }
 
-    fn accept(&mut self, socket: Handle) -> Progress<Handle> {
+    fn accept(&mut self, socket: Handle) -> CallState<Handle> {
         match progress(sys::accept(self.stream(socket))) {
-            Progress::Done(fd) => Progress::Done(self.push(stream(fd))),
-            Progress::Blocked => Progress::Blocked,
-            Progress::Failed(error) => Progress::Failed(error),
+            CallState::Done(fd) => CallState::Done(self.push(stream(fd))),
+            CallState::Blocked => CallState::Blocked,
+            CallState::Failed(error) => CallState::Failed(error),
         }
     }
 
-    fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> Progress<()> {
+    fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> CallState<()> {
         let to = SocketAddr::new(self.layout().peer(peer), port);
         let socket = self.get(socket);
         if !socket.connecting {
             socket.connecting = true;
             return match sys::connect(&socket.stream, to) {
-                Ok(()) => Progress::Blocked,
-                Err(error) => Progress::Failed(name(&error)),
+                Ok(()) => CallState::Blocked,
+                Err(error) => CallState::Failed(name(&error)),
             };
         }
         if !sys::is_ready(&socket.stream, PollFlags::OUT) {
-            return Progress::Blocked;
+            return CallState::Blocked;
         }
         progress(socket.stream.take_error().and_then(|error| error.map_or(Ok(()), Err)))
     }
 
-    fn write(&mut self, socket: Handle, from: u64, len: u32) -> Progress<u32> {
+    fn write(&mut self, socket: Handle, from: u64, len: u32) -> CallState<u32> {
         let bytes = pattern::slice(pattern::phase_of(from), (len as usize).min(pattern::MAX_SLICE));
         progress(self.get(socket).stream.write(bytes).map(|bytes| bytes as u32))
     }
 
-    fn read(&mut self, socket: Handle, len: u32) -> Progress<Payload> {
+    fn read(&mut self, socket: Handle, len: u32) -> CallState<Payload> {
         let mut bytes = vec![0; len as usize];
         let read = self.get(socket).stream.read(&mut bytes);
         progress(read.map(|len| {
@@ -326,13 +326,13 @@ impl Stack for KernelStack {
         self.get(socket).stream.take_error().ok().flatten().map(|error| name(&error))
     }
 
-    fn shutdown(&mut self, socket: Handle) -> Progress<()> {
+    fn shutdown(&mut self, socket: Handle) -> CallState<()> {
         progress(self.get(socket).stream.shutdown(Shutdown::Write))
     }
 
-    fn close(&mut self, socket: Handle) -> Progress<()> {
+    fn close(&mut self, socket: Handle) -> CallState<()> {
         self.sockets[socket.0] = None;
-        Progress::Done(())
+        CallState::Done(())
     }
 
     fn set_address(&mut self, host: u8, up: bool) -> Result<(), StackError> {

@@ -23,7 +23,7 @@ use crate::tun_host::TunHost;
 
 /// Role of this process between its TUN devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum TunRole {
     /// It copies packets between two kernel hosts.
     Copy,
     /// The engine receives from a kernel host.
@@ -36,7 +36,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// Role of this process.
-    pub role: Role,
+    pub role: TunRole,
     /// Whether to use Multipath TCP over one path, or plain TCP.
     pub mptcp: bool,
     /// Whether the reader of a frame computes checksums and segments it (`IFF_VNET_HDR`).
@@ -96,9 +96,9 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// stream does not end.
 pub fn measure(case: Case, time: Duration) -> io::Result<Figure> {
     match case.role {
-        Role::Copy => copy(case, time),
-        Role::EngineReceives => engine_receives(case, time),
-        Role::EngineSends => engine_sends(case, time),
+        TunRole::Copy => copy(case, time),
+        TunRole::EngineReceives => engine_receives(case, time),
+        TunRole::EngineSends => engine_sends(case, time),
     }
 }
 

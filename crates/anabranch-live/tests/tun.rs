@@ -6,7 +6,7 @@ fn main() {
     use std::process::exit;
     use std::time::Duration;
 
-    use anabranch_live::tun_throughput::{Case, Role, measure};
+    use anabranch_live::tun_throughput::{Case, TunRole, measure};
 
     const SHORT: Duration = Duration::from_millis(100);
     /// Bytes that must pass in that time.
@@ -31,7 +31,7 @@ fn main() {
     }
     anabranch_live::stop_preferring();
     let mut failed = 0;
-    for role in [Role::Copy, Role::EngineReceives, Role::EngineSends] {
+    for role in [TunRole::Copy, TunRole::EngineReceives, TunRole::EngineSends] {
         for (mptcp, offload) in [(false, false), (false, true), (true, false), (true, true)] {
             let case = Case { role, mptcp, offload };
             // Even a busy machine sends some megabytes in 100 ms. Where other processes leave none of

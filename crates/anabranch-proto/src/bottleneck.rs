@@ -43,12 +43,12 @@ pub(crate) struct Detector {
     /// p_l: loss rate above which a flow passes through a bottleneck, whatever its delays.
     loss_threshold: f64,
     interval_end: Option<Instant>,
-    flows: Vec<Flow>,
+    flows: Vec<FlowStatistics>,
 }
 
 /// The measurements of one subflow.
 #[derive(Debug)]
-struct Flow {
+struct FlowStatistics {
     id: SubflowId,
     current: Interval,
     /// The last intervals that have samples, newest last.
@@ -110,7 +110,7 @@ impl Detector {
         match self.flows.iter_mut().find(|flow| flow.id == id) {
             Some(flow) => flow.add(f64::from(delay)),
             None => {
-                let mut flow = Flow::new(id);
+                let mut flow = FlowStatistics::new(id);
                 flow.add(f64::from(delay));
                 self.flows.push(flow);
             }
@@ -142,7 +142,7 @@ impl Detector {
         }
         let groups: Vec<SubflowSet> =
             group(congested, self.loss_threshold).iter().map(|members| slots(members)).collect();
-        let verdict = |flow: &mut Flow| {
+        let verdict = |flow: &mut FlowStatistics| {
             let found = groups.iter().find(|group| group.contains(flow.id.slot));
             (flow.id, flow.settle(found.copied().unwrap_or(SubflowSet::EMPTY)))
         };
@@ -150,9 +150,9 @@ impl Detector {
     }
 }
 
-impl Flow {
+impl FlowStatistics {
     fn new(id: SubflowId) -> Self {
-        Flow {
+        FlowStatistics {
             id,
             current: Interval::default(),
             past: VecDeque::with_capacity(LONG),

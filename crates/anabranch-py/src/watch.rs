@@ -12,7 +12,7 @@ use pyo3::types::PyTraceback;
 
 /// The role of a policy: its kind, its name and its owner.
 #[derive(Clone, Debug)]
-pub(crate) struct Role {
+pub(crate) struct PolicyRole {
     pub(crate) kind: &'static str,
     /// Name of the policy in the scenario.
     pub(crate) name: String,
@@ -79,7 +79,7 @@ impl Watch {
         self.now_ns.store(now.as_nanos(), Ordering::Relaxed);
     }
 
-    pub(crate) fn fail(&self, py: Python<'_>, error: PyErr, role: Option<&Role>) {
+    pub(crate) fn fail(&self, py: Python<'_>, error: PyErr, role: Option<&PolicyRole>) {
         let error = match role {
             // The interrupted policy is not to blame for an interruption.
             Some(role) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => {
@@ -93,8 +93,8 @@ impl Watch {
     }
 
     /// A `PolicyError` with the place of `error`, and `error` as its cause.
-    fn explain(&self, py: Python<'_>, error: PyErr, role: &Role) -> PyResult<PyErr> {
-        let Role { kind, name, owner } = role;
+    fn explain(&self, py: Python<'_>, error: PyErr, role: &PolicyRole) -> PyResult<PyErr> {
+        let PolicyRole { kind, name, owner } = role;
         let seconds = self.now_ns.load(Ordering::Relaxed) as f64 / 1e9;
         let what = error.value(py).str()?;
         let class = error.get_type(py).name()?;

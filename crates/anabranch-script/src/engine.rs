@@ -13,14 +13,14 @@ use anabranch_wire::{Duration, Instant, Payload, Segment, SocketAddress};
 
 use crate::layout::Layout;
 use crate::settings::{Congestion, EndpointUse, Settings};
-use crate::stack::{Handle, Progress, SocketOption, Stack, StackError, StackInfo};
+use crate::stack::{CallState, Handle, SocketOption, Stack, StackError, StackInfo};
 
 /// An [`Endpoint`] and the sockets that a script has opened on it.
 pub struct EngineStack {
     now: Instant,
     endpoint: Endpoint,
     settings: Settings,
-    sockets: Vec<Socket>,
+    sockets: Vec<EngineSocket>,
     sent: VecDeque<(Instant, Segment)>,
     /// Reports of the engine about its connections.
     known: BTreeMap<ConnectionId, Known>,
@@ -38,7 +38,7 @@ impl fmt::Debug for EngineStack {
 const RECEIVE_BUFFER: u64 = 65_535;
 
 #[derive(Default)]
-struct Socket {
+struct EngineSocket {
     mptcp: bool,
     host: Option<u8>,
     port: u16,
@@ -75,7 +75,7 @@ impl EngineStack {
         }
     }
 
-    fn config(&self, socket: &Socket) -> ConnectionConfig {
+    fn config(&self, socket: &EngineSocket) -> ConnectionConfig {
         let settings = &self.settings;
         let layout = self.layout();
         let tcp = TcpConfig::default()
@@ -140,7 +140,7 @@ impl EngineStack {
         }
     }
 
-    fn push(&mut self, socket: Socket) -> Handle {
+    fn push(&mut self, socket: EngineSocket) -> Handle {
         self.sockets.push(socket);
         Handle(self.sockets.len() - 1)
     }
@@ -202,59 +202,63 @@ impl Stack for EngineStack {
         Layout { ipv6: self.settings.ipv6 }
     }
 
-    fn socket(&mut self, mptcp: bool) -> Progress<Handle> {
-        Progress::Done(self.push(Socket { mptcp, ..Socket::default() }))
+    fn socket(&mut self, mptcp: bool) -> CallState<Handle> {
+        CallState::Done(self.push(EngineSocket { mptcp, ..EngineSocket::default() }))
     }
 
-    fn set_option(&mut self, socket: Handle, option: SocketOption) -> Progress<()> {
+    fn set_option(&mut self, socket: Handle, option: SocketOption) -> CallState<()> {
         let socket = &mut self.sockets[socket.0];
         match option {
             SocketOption::Abort(aborts) => socket.aborts = aborts,
             // The engine gets its configuration when a connection is opened.
             _ if socket.listens || socket.connection.is_some() => {
-                return Progress::Failed("EOPNOTSUPP");
+                return CallState::Failed("EOPNOTSUPP");
             }
             other => socket.options.push(other),
         }
-        Progress::Done(())
+        CallState::Done(())
     }
 
-    fn bind(&mut self, socket: Handle, host: Option<u8>, port: u16) -> Progress<()> {
+    fn bind(&mut self, socket: Handle, host: Option<u8>, port: u16) -> CallState<()> {
         let socket = &mut self.sockets[socket.0];
         (socket.host, socket.port) = (host, port);
-        Progress::Done(())
+        CallState::Done(())
     }
 
-    fn listen(&mut self, socket: Handle) -> Progress<()> {
+    fn listen(&mut self, socket: Handle) -> CallState<()> {
         let config = self.config(&self.sockets[socket.0]);
         let socket = &mut self.sockets[socket.0];
         socket.listens = true;
         self.endpoint.listen(socket.port, config);
-        Progress::Done(())
+        CallState::Done(())
     }
 
-    fn accept(&mut self, socket: Handle) -> Progress<Handle> {
+    fn accept(&mut self, socket: Handle) -> CallState<Handle> {
         let listener = &mut self.sockets[socket.0];
         if !listener.listens {
-            return Progress::Failed("EINVAL");
+            return CallState::Failed("EINVAL");
         }
         let mptcp = listener.mptcp;
         match listener.accepted.pop_front() {
             Some(id) => {
                 let connection = Some(id);
-                Progress::Done(self.push(Socket { mptcp, connection, ..Socket::default() }))
+                CallState::Done(self.push(EngineSocket {
+                    mptcp,
+                    connection,
+                    ..EngineSocket::default()
+                }))
             }
-            None => Progress::Blocked,
+            None => CallState::Blocked,
         }
     }
 
-    fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> Progress<()> {
+    fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> CallState<()> {
         if let Some(id) = self.connection(socket) {
             let known = self.known.entry(id).or_default();
             return match known.error.take() {
-                Some(error) => Progress::Failed(error),
-                None if known.connected => Progress::Done(()),
-                None => Progress::Blocked,
+                Some(error) => CallState::Failed(error),
+                None if known.connected => CallState::Done(()),
+                None => CallState::Blocked,
             };
         }
         let layout = self.layout();
@@ -263,32 +267,32 @@ impl Stack for EngineStack {
         let remote = SocketAddress::new(layout.peer(peer), port);
         match self.endpoint.connect(self.now, local, remote, config) {
             Ok(id) => self.sockets[socket.0].connection = Some(id),
-            Err(_) => return Progress::Failed("EADDRINUSE"),
+            Err(_) => return CallState::Failed("EADDRINUSE"),
         }
         self.drain();
-        Progress::Blocked
+        CallState::Blocked
     }
 
-    fn write(&mut self, socket: Handle, from: u64, len: u32) -> Progress<u32> {
-        let Some(id) = self.connection(socket) else { return Progress::Failed("EPIPE") };
+    fn write(&mut self, socket: Handle, from: u64, len: u32) -> CallState<u32> {
+        let Some(id) = self.connection(socket) else { return CallState::Failed("EPIPE") };
         let known = self.known.entry(id).or_default();
         if let Some(error) = known.error.take() {
-            return Progress::Failed(error);
+            return CallState::Failed(error);
         }
         if !known.connected {
-            return Progress::Blocked;
+            return CallState::Blocked;
         }
         let sent = self.endpoint.send_pattern(id, from, len);
         self.drain();
         match sent {
-            Ok(0) if len > 0 => Progress::Blocked,
-            Ok(bytes) => Progress::Done(bytes as u32),
-            Err(_) => Progress::Failed("EPIPE"),
+            Ok(0) if len > 0 => CallState::Blocked,
+            Ok(bytes) => CallState::Done(bytes as u32),
+            Err(_) => CallState::Failed("EPIPE"),
         }
     }
 
-    fn read(&mut self, socket: Handle, len: u32) -> Progress<Payload> {
-        let Some(id) = self.connection(socket) else { return Progress::Failed("ENOTCONN") };
+    fn read(&mut self, socket: Handle, len: u32) -> CallState<Payload> {
+        let Some(id) = self.connection(socket) else { return CallState::Failed("ENOTCONN") };
         while self.sockets[socket.0].unread.len() < len as usize
             && let Some(more) = self.endpoint.recv(id)
         {
@@ -301,14 +305,14 @@ impl Stack for EngineStack {
             let taken = unread.len().min(len as usize);
             let payload = unread.slice(0, taken);
             *unread = unread.slice(taken, unread.len());
-            return Progress::Done(payload);
+            return CallState::Done(payload);
         }
         let known = self.known.entry(id).or_default();
         match known.error.take() {
-            Some(error) => Progress::Failed(error),
-            None if known.disconnected => Progress::Failed("ENOTCONN"),
-            None if self.endpoint.is_at_end(id) => Progress::Done(Payload::EMPTY),
-            None => Progress::Blocked,
+            Some(error) => CallState::Failed(error),
+            None if known.disconnected => CallState::Failed("ENOTCONN"),
+            None if self.endpoint.is_at_end(id) => CallState::Done(Payload::EMPTY),
+            None => CallState::Blocked,
         }
     }
 
@@ -317,16 +321,16 @@ impl Stack for EngineStack {
         self.known.get_mut(&id)?.error.take()
     }
 
-    fn shutdown(&mut self, socket: Handle) -> Progress<()> {
-        let Some(id) = self.connection(socket) else { return Progress::Failed("ENOTCONN") };
+    fn shutdown(&mut self, socket: Handle) -> CallState<()> {
+        let Some(id) = self.connection(socket) else { return CallState::Failed("ENOTCONN") };
         self.endpoint.close(id);
         self.drain();
-        Progress::Done(())
+        CallState::Done(())
     }
 
-    fn close(&mut self, socket: Handle) -> Progress<()> {
+    fn close(&mut self, socket: Handle) -> CallState<()> {
         if let Some(id) = self.connection(socket) {
-            let Socket { aborts, unread, .. } = &self.sockets[socket.0];
+            let EngineSocket { aborts, unread, .. } = &self.sockets[socket.0];
             if *aborts || !unread.is_empty() {
                 self.endpoint.abort(id);
             } else {
@@ -334,7 +338,7 @@ impl Stack for EngineStack {
             }
             self.drain();
         }
-        Progress::Done(())
+        CallState::Done(())
     }
 
     fn set_address(&mut self, host: u8, up: bool) -> Result<(), StackError> {

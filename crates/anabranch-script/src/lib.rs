@@ -44,4 +44,4 @@ pub use play::{Played, play};
 pub use report::Failure;
 pub use script::Script;
 pub use settings::{Congestion, EndpointUse, Settings};
-pub use stack::{Handle, Progress, SocketOption, Stack, StackError, StackInfo};
+pub use stack::{CallState, Handle, SocketOption, Stack, StackError, StackInfo};

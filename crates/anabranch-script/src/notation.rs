@@ -20,7 +20,7 @@ pub(crate) fn segment(segment: &Segment, outgoing: bool, flows: &Flows) -> Strin
     };
     let index = flows.find(host, peer);
     let flow = index.map(|index| &flows.all[index]);
-    let side = Side::new(flow, index.map(|index| flows.keys(index)), outgoing);
+    let side = SideBases::new(flow, index.map(|index| flows.keys(index)), outgoing);
     let header = &segment.header;
     let mut text = (if outgoing { ">" } else { "<" }).to_owned();
     match segment.ecn {
@@ -45,7 +45,7 @@ pub(crate) fn segment(segment: &Segment, outgoing: bool, flows: &Flows) -> Strin
 }
 
 /// The initial numbers to which a side's numbers are relative.
-struct Side {
+struct SideBases {
     outgoing: bool,
     own: SeqNumber,
     others: SeqNumber,
@@ -54,7 +54,7 @@ struct Side {
     keys: Keys,
 }
 
-impl Side {
+impl SideBases {
     fn new(flow: Option<&Flow>, keys: Option<Keys>, outgoing: bool) -> Self {
         let host = flow.and_then(|flow| flow.host_isn).unwrap_or_default();
         let peer = flow.map(|flow| flow.peer_isn).unwrap_or_default();
@@ -63,7 +63,7 @@ impl Side {
         let (host_base, peer_base) = (keys.host_base(), keys.peer_base());
         let (own_base, others_base) =
             if outgoing { (host_base, peer_base) } else { (peer_base, host_base) };
-        Side { outgoing, own, others, own_base, others_base, keys }
+        SideBases { outgoing, own, others, own_base, others_base, keys }
     }
 }
 
@@ -92,7 +92,12 @@ pub(crate) fn flags(flags: Flags) -> String {
     if set.is_empty() { "-".to_owned() } else { set }
 }
 
-fn options(options: &TcpOptions, side: &Side, flow: Option<&Flow>, flows: &Flows) -> Vec<String> {
+fn options(
+    options: &TcpOptions,
+    side: &SideBases,
+    flow: Option<&Flow>,
+    flows: &Flows,
+) -> Vec<String> {
     let mut all = Vec::new();
     all.extend(options.mss.map(|mss| format!("mss {mss}")));
     all.extend(options.sack_permitted.then(|| "sackOK".to_owned()));
@@ -152,13 +157,13 @@ pub(crate) fn dss_text(dss: &Dss, own: Option<DataSeq>, others: Option<DataSeq>)
     text + if dss.data_fin { " fin" } else { "" }
 }
 
-fn dss(dss: &Dss, side: &Side) -> String {
+fn dss(dss: &Dss, side: &SideBases) -> String {
     dss_text(dss, side.own_base, side.others_base)
 }
 
 fn control(
     control: &Control,
-    side: &Side,
+    side: &SideBases,
     flow: Option<&Flow>,
     flows: &Flows,
     all: &mut Vec<String>,
@@ -197,7 +202,7 @@ pub(crate) fn flag_names(byte: u8) -> String {
     format!("flags[{}]", names.join("|"))
 }
 
-fn capable(capable: &MpCapable, side: &Side, flows: &Flows) -> String {
+fn capable(capable: &MpCapable, side: &SideBases, flows: &Flows) -> String {
     // The script defines the peer's key.
     let own = |key| match flows.name_of(key) {
         name if side.outgoing || name.starts_with("0x") => name,
@@ -226,7 +231,7 @@ fn verdict(is_right: bool) -> &'static str {
     if is_right { "auto" } else { "bad" }
 }
 
-fn join(join: &MpJoin, side: &Side, flow: Option<&Flow>) -> String {
+fn join(join: &MpJoin, side: &SideBases, flow: Option<&Flow>) -> String {
     let nonces = flow.and_then(|flow| flow.host_nonce.zip(flow.peer_nonce));
     let hmac = nonces.zip(side.keys.of_host().ok()).map(|(nonces, keys)| {
         if side.outgoing {
@@ -261,7 +266,7 @@ fn join(join: &MpJoin, side: &Side, flow: Option<&Flow>) -> String {
     }
 }
 
-fn add_address(add: &AddAddr, side: &Side, flows: &Flows) -> String {
+fn add_address(add: &AddAddr, side: &SideBases, flows: &Flows) -> String {
     let layout = flows.layout;
     let name = layout.host_number(add.address).map(|number| format!("host{number}"));
     let name = name.or_else(|| layout.peer_number(add.address).map(|n| format!("peer{n}")));

@@ -6,11 +6,11 @@ use anabranch_wire::Payload;
 
 use crate::layout::{PEER_PORT, PORT};
 use crate::script::{CallResult, SetOption, SystemCall};
-use crate::stack::{Handle, Progress, Stack};
+use crate::stack::{CallState, Handle, Stack};
 
 /// A socket of the script.
 #[derive(Clone, Copy, Debug)]
-struct Socket {
+struct ScriptSocket {
     handle: Handle,
     blocking: bool,
     /// Numbers of bytes that the script has written and (`read`) read.
@@ -31,7 +31,7 @@ pub(crate) enum Returned {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sockets {
-    by_number: BTreeMap<u32, Socket>,
+    by_number: BTreeMap<u32, ScriptSocket>,
     /// Number of bytes that the pending write has already placed.
     placed: u32,
     /// The socket that was last connected or accepted.
@@ -77,11 +77,11 @@ impl Sockets {
         call: &SystemCall,
         result: &CallResult,
         number: u32,
-        socket: Socket,
+        socket: ScriptSocket,
     ) -> Option<Returned> {
         let handle = socket.handle;
         let blocked = |progress| match progress {
-            Progress::Blocked if !socket.blocking => Progress::Failed("EAGAIN"),
+            CallState::Blocked if !socket.blocking => CallState::Failed("EAGAIN"),
             other => other,
         };
         match *call {
@@ -98,7 +98,7 @@ impl Sockets {
                 plain(stack.set_option(handle, option))
             }
             SystemCall::SetBlocking { blocking, .. } => {
-                self.by_number.insert(number, Socket { blocking, ..socket });
+                self.by_number.insert(number, ScriptSocket { blocking, ..socket });
                 Some(Returned::Value(0))
             }
             SystemCall::GetError { .. } => {
@@ -107,13 +107,13 @@ impl Sockets {
             SystemCall::Connect { peer, port, .. } => {
                 self.newest = Some(handle);
                 match stack.connect(handle, peer, port.unwrap_or(PEER_PORT)) {
-                    Progress::Blocked if !socket.blocking => Some(Returned::Error("EINPROGRESS")),
+                    CallState::Blocked if !socket.blocking => Some(Returned::Error("EINPROGRESS")),
                     other => plain(other),
                 }
             }
             SystemCall::Accept { .. } => {
                 let progress = match stack.accept(handle) {
-                    Progress::Blocked if !socket.blocking => Progress::Failed("EAGAIN"),
+                    CallState::Blocked if !socket.blocking => CallState::Failed("EAGAIN"),
                     other => other,
                 };
                 self.opened(progress, result)
@@ -123,20 +123,20 @@ impl Sockets {
                 self.wrote(number, socket, len, progress)
             }
             SystemCall::Read { len, .. } => match blocked(stack.read(handle, len)) {
-                Progress::Done(payload) => Some(self.took(number, socket, &payload)),
-                Progress::Blocked => None,
-                Progress::Failed(error) => Some(Returned::Error(error)),
+                CallState::Done(payload) => Some(self.took(number, socket, &payload)),
+                CallState::Blocked => None,
+                CallState::Failed(error) => Some(Returned::Error(error)),
             },
             _ => Some(Returned::Value(0)),
         }
     }
 
     /// Give a new socket the number that the script expects.
-    fn opened(&mut self, progress: Progress<Handle>, result: &CallResult) -> Option<Returned> {
+    fn opened(&mut self, progress: CallState<Handle>, result: &CallResult) -> Option<Returned> {
         let handle = match progress {
-            Progress::Done(handle) => handle,
-            Progress::Blocked => return None,
-            Progress::Failed(error) => return Some(Returned::Error(error)),
+            CallState::Done(handle) => handle,
+            CallState::Blocked => return None,
+            CallState::Failed(error) => return Some(Returned::Error(error)),
         };
         let lowest = (3..).find(|number| !self.by_number.contains_key(number));
         let number = match result {
@@ -147,7 +147,7 @@ impl Sockets {
             return Some(Returned::Impossible(format!("the socket number {number} is taken")));
         }
         self.newest = Some(handle);
-        let socket = Socket { handle, blocking: true, written: 0, read: 0 };
+        let socket = ScriptSocket { handle, blocking: true, written: 0, read: 0 };
         self.by_number.insert(number, socket);
         Some(Returned::Value(number))
     }
@@ -156,21 +156,21 @@ impl Sockets {
     fn wrote(
         &mut self,
         number: u32,
-        socket: Socket,
+        socket: ScriptSocket,
         len: u32,
-        progress: Progress<u32>,
+        progress: CallState<u32>,
     ) -> Option<Returned> {
         let bytes = match progress {
-            Progress::Done(bytes) => bytes,
-            Progress::Blocked => 0,
-            Progress::Failed(error) if self.placed == 0 => return Some(Returned::Error(error)),
-            Progress::Failed(_) => {
+            CallState::Done(bytes) => bytes,
+            CallState::Blocked => 0,
+            CallState::Failed(error) if self.placed == 0 => return Some(Returned::Error(error)),
+            CallState::Failed(_) => {
                 return Some(Returned::Value(std::mem::take(&mut self.placed)));
             }
         };
         self.placed += bytes;
         let written = socket.written + u64::from(bytes);
-        self.by_number.insert(number, Socket { written, ..socket });
+        self.by_number.insert(number, ScriptSocket { written, ..socket });
         if self.placed < len && socket.blocking {
             return None;
         }
@@ -180,9 +180,9 @@ impl Sockets {
         }
     }
 
-    fn took(&mut self, number: u32, socket: Socket, payload: &Payload) -> Returned {
+    fn took(&mut self, number: u32, socket: ScriptSocket, payload: &Payload) -> Returned {
         let read = socket.read + payload.len() as u64;
-        self.by_number.insert(number, Socket { read, ..socket });
+        self.by_number.insert(number, ScriptSocket { read, ..socket });
         if payload.matches_pattern(socket.read) {
             Returned::Value(payload.len() as u32)
         } else {
@@ -191,11 +191,11 @@ impl Sockets {
     }
 }
 
-fn plain(progress: Progress<()>) -> Option<Returned> {
+fn plain(progress: CallState<()>) -> Option<Returned> {
     match progress {
-        Progress::Done(()) => Some(Returned::Value(0)),
-        Progress::Blocked => None,
-        Progress::Failed(error) => Some(Returned::Error(error)),
+        CallState::Done(()) => Some(Returned::Value(0)),
+        CallState::Blocked => None,
+        CallState::Failed(error) => Some(Returned::Error(error)),
     }
 }
 

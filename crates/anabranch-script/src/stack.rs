@@ -10,7 +10,7 @@ pub struct Handle(pub usize);
 
 /// The state of a system call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress<T> {
+pub enum CallState<T> {
     /// The call has returned.
     Done(T),
     /// The call blocks.
@@ -65,27 +65,27 @@ pub trait Stack {
     fn layout(&self) -> Layout;
 
     /// `socket`, for Multipath TCP or TCP.
-    fn socket(&mut self, mptcp: bool) -> Progress<Handle>;
+    fn socket(&mut self, mptcp: bool) -> CallState<Handle>;
     /// `setsockopt`.
-    fn set_option(&mut self, socket: Handle, option: SocketOption) -> Progress<()>;
+    fn set_option(&mut self, socket: Handle, option: SocketOption) -> CallState<()>;
     /// `bind` to one address or to all addresses.
-    fn bind(&mut self, socket: Handle, host: Option<u8>, port: u16) -> Progress<()>;
+    fn bind(&mut self, socket: Handle, host: Option<u8>, port: u16) -> CallState<()>;
     /// `listen`.
-    fn listen(&mut self, socket: Handle) -> Progress<()>;
+    fn listen(&mut self, socket: Handle) -> CallState<()>;
     /// `accept`.
-    fn accept(&mut self, socket: Handle) -> Progress<Handle>;
+    fn accept(&mut self, socket: Handle) -> CallState<Handle>;
     /// `connect`. Later calls return its result.
-    fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> Progress<()>;
+    fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> CallState<()>;
     /// `write` of `len` bytes of the test pattern from offset `from`. Returns how many were accepted.
-    fn write(&mut self, socket: Handle, from: u64, len: u32) -> Progress<u32>;
+    fn write(&mut self, socket: Handle, from: u64, len: u32) -> CallState<u32>;
     /// `read` of at most `len` bytes. Returns none at the end of the stream.
-    fn read(&mut self, socket: Handle, len: u32) -> Progress<Payload>;
+    fn read(&mut self, socket: Handle, len: u32) -> CallState<Payload>;
     /// `getsockopt` of SO_ERROR.
     fn take_error(&mut self, socket: Handle) -> Option<&'static str>;
     /// `shutdown(SHUT_WR)`.
-    fn shutdown(&mut self, socket: Handle) -> Progress<()>;
+    fn shutdown(&mut self, socket: Handle) -> CallState<()>;
     /// `close`.
-    fn close(&mut self, socket: Handle) -> Progress<()>;
+    fn close(&mut self, socket: Handle) -> CallState<()>;
     /// Remove an address of the host, or restore it.
     fn set_address(&mut self, host: u8, up: bool) -> Result<(), StackError>;
     /// The facts about a connection.

@@ -140,7 +140,7 @@ row! {
 /// One direction of a connection in which the workload's data flows. In the tables of a run, the
 /// column `connection` numbers these flows, in the order of the scenario's connections.
 #[derive(Clone, Copy)]
-pub(crate) struct Flow {
+pub(crate) struct DataFlow {
     /// Number of the connection in the scenario.
     pub(crate) connection: usize,
     /// The host that sends.
@@ -170,14 +170,14 @@ pub fn empty_tables() -> Vec<Table> {
 }
 
 /// The flows of all connections.
-pub(crate) fn flows(scenario: &Scenario) -> Vec<Flow> {
+pub(crate) fn flows(scenario: &Scenario) -> Vec<DataFlow> {
     let connections = scenario.connections.iter().enumerate();
     connections.flat_map(|(number, connection)| flows_of(number, connection)).collect()
 }
 
-fn flows_of(number: usize, connection: &Connection) -> impl Iterator<Item = Flow> {
+fn flows_of(number: usize, connection: &Connection) -> impl Iterator<Item = DataFlow> {
     let senders = connection.direction.senders().iter();
-    senders.map(move |sender| Flow { connection: number, sender: *sender })
+    senders.map(move |sender| DataFlow { connection: number, sender: *sender })
 }
 
 /// Builds the tables of a run.
@@ -193,7 +193,7 @@ pub struct Recorder {
     changes: Vec<(Instant, usize)>,
     /// Whether the sender of each connection answers requests.
     answers: Vec<bool>,
-    flows: Vec<Flow>,
+    flows: Vec<DataFlow>,
     subflow_samples: Builder<SubflowSample>,
     connection_samples: Builder<ConnectionSample>,
     /// Progress of each flow at the end of the warm-up.
@@ -344,7 +344,7 @@ impl Recorder {
 
     /// The path of a subflow of the sending host. The client's Address IDs number the paths of the
     /// connection.
-    fn path_of(&self, flow: Flow, subflow: &SubflowTotals) -> usize {
+    fn path_of(&self, flow: DataFlow, subflow: &SubflowTotals) -> usize {
         let paths = &self.paths[flow.connection];
         paths[usize::from(flow.client_address_id(subflow)).min(paths.len() - 1)]
     }
@@ -355,7 +355,7 @@ impl Recorder {
         &self,
         hosts: Hosts<'_>,
         paths: &Paths,
-        flow: Flow,
+        flow: DataFlow,
         subflow: &SubflowTotals,
     ) -> u64 {
         let (sender, receiver) = flow.hosts(hosts);
@@ -457,7 +457,7 @@ impl Recorder {
 
     /// The longest stall of a flow whose measured time ends at `end`. A receiver that requests the data
     /// also waits while its requests do.
-    fn longest_stall(&self, flow: Flow, end: Instant) -> Stall {
+    fn longest_stall(&self, flow: DataFlow, end: Instant) -> Stall {
         let longest =
             |sender: Side| self.deliveries[flow.connection][sender as usize].stalls.until(end);
         let (own, requests) = (longest(flow.sender), longest(flow.sender.opposite()));
@@ -466,7 +466,7 @@ impl Recorder {
 
     /// The time for which a flow is measured: from the end of the warm-up, or from the opening of
     /// its connection if that is later, until its workload has ended.
-    fn measured(&self, now: Instant, flow: Flow, hosts: Hosts<'_>) -> (Instant, Instant) {
+    fn measured(&self, now: Instant, flow: DataFlow, hosts: Hosts<'_>) -> (Instant, Instant) {
         if let Some((opened, ended)) = flow.hosts(hosts).0.lifetime(flow.connection) {
             return (opened, ended.unwrap_or(now));
         }
@@ -525,7 +525,7 @@ impl Recorder {
 
 /// The size of each delivered block of a flow, and when its delay started and ended.
 pub(crate) fn block_times(
-    flow: Flow,
+    flow: DataFlow,
     hosts: Hosts<'_>,
 ) -> impl Iterator<Item = (u64, Instant, Instant)> {
     let index = flow.connection;
@@ -538,7 +538,7 @@ pub(crate) fn block_times(
     times.map(|(block, (start, delivered))| (sink.block_size(block as u64), *start, *delivered))
 }
 
-impl Flow {
+impl DataFlow {
     /// Sending host and receiving host.
     fn hosts<'h>(&self, hosts: Hosts<'h>) -> (&'h dyn Observed, &'h dyn Observed) {
         (hosts[self.sender as usize], hosts[self.sender.opposite() as usize])

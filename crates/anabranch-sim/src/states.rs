@@ -7,7 +7,7 @@ use anabranch_table::Named;
 /// knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(crate) enum State {
+pub(crate) enum SubflowState {
     Sending,
     CongestionWindow,
     Paced,
@@ -26,7 +26,7 @@ pub(crate) enum State {
     Absent,
 }
 
-impl Named for State {
+impl Named for SubflowState {
     const NAMES: &'static [&'static str] = &[
         "sending",
         "congestion_window",
@@ -54,35 +54,35 @@ impl Named for State {
 /// A state, and the slot of the subflow that blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StateSpan {
-    pub(crate) state: State,
+    pub(crate) state: SubflowState,
     pub(crate) behind: Option<u8>,
 }
 
 impl StateSpan {
-    pub(crate) fn new(state: State) -> Self {
+    pub(crate) fn new(state: SubflowState) -> Self {
         StateSpan { state, behind: None }
     }
 
     /// Rank among the subflows of a link. The one that comes closest to sending explains an idle
     /// link.
     pub(crate) fn rank(self) -> u8 {
-        const BY_CLOSENESS: [State; 16] = [
-            State::Sending,
-            State::Paced,
-            State::CongestionWindow,
-            State::Recovery,
-            State::Remedy,
-            State::ReceiveWindow,
-            State::SendBuffer,
-            State::Scheduler,
-            State::Silent,
-            State::Reader,
-            State::Application,
-            State::Standby,
-            State::Opening,
-            State::FallenBack,
-            State::Closed,
-            State::Absent,
+        const BY_CLOSENESS: [SubflowState; 16] = [
+            SubflowState::Sending,
+            SubflowState::Paced,
+            SubflowState::CongestionWindow,
+            SubflowState::Recovery,
+            SubflowState::Remedy,
+            SubflowState::ReceiveWindow,
+            SubflowState::SendBuffer,
+            SubflowState::Scheduler,
+            SubflowState::Silent,
+            SubflowState::Reader,
+            SubflowState::Application,
+            SubflowState::Standby,
+            SubflowState::Opening,
+            SubflowState::FallenBack,
+            SubflowState::Closed,
+            SubflowState::Absent,
         ];
         let rank = BY_CLOSENESS.iter().position(|state| *state == self.state);
         rank.expect("the list has all states") as u8
@@ -92,20 +92,20 @@ impl StateSpan {
 impl From<Reason> for StateSpan {
     fn from(reason: Reason) -> Self {
         let state = match reason.activity {
-            Activity::Opening => State::Opening,
-            Activity::CongestionWindow => State::CongestionWindow,
-            Activity::Paced => State::Paced,
-            Activity::Remedy => State::Remedy,
-            Activity::Recovery => State::Recovery,
-            Activity::Silent => State::Silent,
-            Activity::Standby => State::Standby,
-            Activity::ReceiveWindow => State::ReceiveWindow,
-            Activity::SendBuffer => State::SendBuffer,
-            Activity::Scheduler => State::Scheduler,
-            Activity::Application => State::Application,
-            Activity::Reader => State::Reader,
-            Activity::FallenBack => State::FallenBack,
-            Activity::Closed => State::Closed,
+            Activity::Opening => SubflowState::Opening,
+            Activity::CongestionWindow => SubflowState::CongestionWindow,
+            Activity::Paced => SubflowState::Paced,
+            Activity::Remedy => SubflowState::Remedy,
+            Activity::Recovery => SubflowState::Recovery,
+            Activity::Silent => SubflowState::Silent,
+            Activity::Standby => SubflowState::Standby,
+            Activity::ReceiveWindow => SubflowState::ReceiveWindow,
+            Activity::SendBuffer => SubflowState::SendBuffer,
+            Activity::Scheduler => SubflowState::Scheduler,
+            Activity::Application => SubflowState::Application,
+            Activity::Reader => SubflowState::Reader,
+            Activity::FallenBack => SubflowState::FallenBack,
+            Activity::Closed => SubflowState::Closed,
         };
         StateSpan { state, behind: reason.behind.map(u8::from) }
     }

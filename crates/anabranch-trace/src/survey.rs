@@ -88,7 +88,7 @@ pub(crate) enum Part {
 /// The result of the first pass.
 #[derive(Default)]
 pub(crate) struct Survey {
-    flows: HashMap<FlowKey, Flow>,
+    flows: HashMap<FlowKey, FlowViews>,
     /// Flows of one subflow and the places that saw their SYNs, by an identity that is the same on
     /// both sides of a NAT.
     identities: HashMap<Identity, Vec<(FlowKey, u32)>>,
@@ -97,7 +97,7 @@ pub(crate) struct Survey {
 }
 
 #[derive(Default)]
-struct Flow {
+struct FlowViews {
     views: Vec<View>,
 }
 
@@ -107,12 +107,12 @@ struct View {
     payload: u64,
     first: Instant,
     first_data: Instant,
-    sides: [Side; 2],
+    sides: [SideTotals; 2],
     has_mptcp: bool,
 }
 
 /// One direction of a view.
-struct Side {
+struct SideTotals {
     segments: u64,
     first: Instant,
     last: Instant,
@@ -160,7 +160,7 @@ impl Survey {
     /// Number of flows that carry Multipath TCP options at one place and none at another that saw
     /// the same packets.
     pub(crate) fn stripped(&self) -> usize {
-        let differ = |flow: &&Flow| {
+        let differ = |flow: &&FlowViews| {
             flow.views.iter().any(|with| {
                 let without = flow.views.iter().filter(|view| !view.has_mptcp);
                 with.has_mptcp && without.into_iter().any(|view| view.is_copy_of(with))
@@ -179,7 +179,12 @@ impl Survey {
         same.sort_unstable();
         for mut flows in same {
             flows.sort_unstable_by_key(|(key, _)| {
-                (std::cmp::Reverse(self.flows.get(key).and_then(Flow::best).map(View::rank)), *key)
+                (
+                    std::cmp::Reverse(
+                        self.flows.get(key).and_then(FlowViews::best).map(View::rank),
+                    ),
+                    *key,
+                )
             });
             doubles.extend(flows[1..].iter().map(|(key, _)| *key));
         }
@@ -200,7 +205,7 @@ fn are_copies(flows: &[(FlowKey, u32)]) -> bool {
     flows.len() == 2 || (flows.len() > 2 && places.len() == flows.len())
 }
 
-impl Flow {
+impl FlowViews {
     /// The flow as seen from the place of `sighting`; `None` beyond the limit of places.
     fn view(&mut self, sighting: &Sighting<'_>) -> Option<&mut View> {
         let Sighting { place, time, .. } = *sighting;
@@ -214,7 +219,7 @@ impl Flow {
                     payload: 0,
                     first: time,
                     first_data: Instant::from_nanos(u64::MAX),
-                    sides: [Side::at(time), Side::at(time)],
+                    sides: [SideTotals::at(time), SideTotals::at(time)],
                     has_mptcp: false,
                 });
                 self.views.len() - 1
@@ -276,11 +281,11 @@ impl View {
     }
 }
 
-impl Side {
+impl SideTotals {
     /// A direction of which nothing was seen, in a view that begins at `time`.
     fn at(time: Instant) -> Self {
         let sketch = Sketch::default();
-        Side {
+        SideTotals {
             segments: 0,
             first: time,
             last: time,
@@ -325,7 +330,11 @@ impl Side {
     }
 
     /// The packets to take, given other views of the same direction that were chosen before.
-    fn part<'s>(&self, others: impl Iterator<Item = &'s Side> + Clone, is_shifted: bool) -> Part {
+    fn part<'s>(
+        &self,
+        others: impl Iterator<Item = &'s SideTotals> + Clone,
+        is_shifted: bool,
+    ) -> Part {
         if self.segments == 0 {
             return Part::None;
         }
@@ -350,11 +359,11 @@ impl Side {
     /// look different, but their SYNs pass at the same time.
     fn is_copy_of<'s>(
         &self,
-        others: impl Iterator<Item = &'s Side> + Clone,
+        others: impl Iterator<Item = &'s SideTotals> + Clone,
         is_shifted: bool,
     ) -> bool {
-        let meets = |other: &&Side| self.first <= other.last && other.first <= self.last;
-        let both_opened = |other: &Side| {
+        let meets = |other: &&SideTotals| self.first <= other.last && other.first <= self.last;
+        let both_opened = |other: &SideTotals| {
             let both = self.syn.is_some() && other.syn.is_some();
             both && (self.syn == other.syn || meets(&other))
         };

@@ -20,13 +20,13 @@ mod linux {
     use std::process::ExitCode;
     use std::time::Duration;
 
-    use anabranch_live::tun_throughput::{Case, Figure, Role, measure};
+    use anabranch_live::tun_throughput::{Case, Figure, TunRole, measure};
 
     const USAGE: &str = "usage: anabranch-bench-tun [--rounds ROUNDS] [--seconds SECONDS]";
-    const ROLES: [(Role, &str); 3] = [
-        (Role::Copy, "bare copy"),
-        (Role::EngineReceives, "engine receives"),
-        (Role::EngineSends, "engine sends"),
+    const ROLES: [(TunRole, &str); 3] = [
+        (TunRole::Copy, "bare copy"),
+        (TunRole::EngineReceives, "engine receives"),
+        (TunRole::EngineSends, "engine sends"),
     ];
 
     pub(super) fn main() -> ExitCode {

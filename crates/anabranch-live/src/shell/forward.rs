@@ -127,16 +127,16 @@ pub(super) async fn datagrams(from: Host, to: Host) -> io::Result<()> {
 /// Take the datagrams that reach the server, and send them through sockets of the host: one for each
 /// pair of addresses.
 pub(super) async fn datagrams_to_host(server: Host, own: Vec<IpAddr>) -> io::Result<()> {
-    let mut flows: BTreeMap<(SocketAddress, SocketAddress), Flow> = BTreeMap::new();
+    let mut flows: BTreeMap<(SocketAddress, SocketAddress), UdpFlow> = BTreeMap::new();
     loop {
         let datagram = server.recv_datagram().await?;
         let between = (datagram.source, datagram.destination);
         if flows.len() >= MOST_UDP_FLOWS {
             flows.retain(|_, flow| !flow.replies.is_finished());
         }
-        let is_over = |flow: &Flow| flow.replies.is_finished();
+        let is_over = |flow: &UdpFlow| flow.replies.is_finished();
         if flows.get(&between).is_none_or(is_over) && flows.len() < MOST_UDP_FLOWS {
-            let Ok(flow) = Flow::open(&server, between, &own).await else { continue };
+            let Ok(flow) = UdpFlow::open(&server, between, &own).await else { continue };
             flows.insert(between, flow);
         }
         if let Some(flow) = flows.get(&between) {
@@ -147,12 +147,12 @@ pub(super) async fn datagrams_to_host(server: Host, own: Vec<IpAddr>) -> io::Res
 }
 
 /// A socket for the datagrams between two addresses.
-struct Flow {
+struct UdpFlow {
     socket: Arc<UdpSocket>,
     replies: JoinHandle<io::Result<()>>,
 }
 
-impl Flow {
+impl UdpFlow {
     async fn open(
         server: &Host,
         (source, destination): (SocketAddress, SocketAddress),
@@ -181,6 +181,6 @@ impl Flow {
             }
             Ok(())
         });
-        Ok(Flow { socket, replies })
+        Ok(UdpFlow { socket, replies })
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_wire::{Duration, Flags, Instant, Packet, Payload, PooledSegment, Segment};
 
-use super::flows::{Flow, MAX_FLOWS};
+use super::flows::{FlowId, MAX_FLOWS};
 use super::{BuildMiddlebox, MAX_PACKET, Middlebox, Side, Site};
 use crate::units::ByteCount;
 
@@ -32,12 +32,12 @@ pub struct CoalesceConfig {
 struct Coalesce {
     config: CoalesceConfig,
     /// The segment of each flow and direction that waits for the next one.
-    held: BTreeMap<(Flow, Side), Held>,
+    held: BTreeMap<(FlowId, Side), HeldSegment>,
     out: VecDeque<(Side, Packet)>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldSegment {
     segment: PooledSegment,
     until: Instant,
 }
@@ -63,20 +63,20 @@ impl Coalesce {
             && held.wire_len() + next.payload.len() <= MAX_PACKET
     }
 
-    fn release(&mut self, key: (Flow, Side)) {
+    fn release(&mut self, key: (FlowId, Side)) {
         if let Some(held) = self.held.remove(&key) {
             self.out.push_back((key.1, held.segment.into()));
         }
     }
 
-    fn hold(&mut self, now: Instant, key: (Flow, Side), segment: PooledSegment) {
+    fn hold(&mut self, now: Instant, key: (FlowId, Side), segment: PooledSegment) {
         if self.held.len() >= MAX_FLOWS {
             let first = self.held.iter().min_by_key(|(_, held)| held.until);
             if let Some(first) = first.map(|(key, _)| *key) {
                 self.release(first);
             }
         }
-        self.held.insert(key, Held { segment, until: now + self.config.delay });
+        self.held.insert(key, HeldSegment { segment, until: now + self.config.delay });
     }
 }
 
@@ -96,7 +96,7 @@ impl Middlebox for Coalesce {
         let Packet::Tcp(segment) = packet else {
             return self.out.push_back((towards, packet));
         };
-        let key = (Flow::of(towards, &segment), towards);
+        let key = (FlowId::of(towards, &segment), towards);
         let fits = self.held.get(&key).is_some_and(|held| self.fits(&held.segment, &segment));
         match self.held.get_mut(&key) {
             Some(held) if fits => merge(&mut held.segment, &segment),

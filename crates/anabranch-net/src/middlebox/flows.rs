@@ -68,17 +68,17 @@ impl<K, V> Default for Table<K, V> {
 
 /// A TCP connection, identified by the endpoints in its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Flow {
+pub(super) struct FlowId {
     pub(super) client: SocketAddress,
     pub(super) server: SocketAddress,
 }
 
-impl Flow {
+impl FlowId {
     pub(super) fn of(towards: Side, segment: &Segment) -> Self {
         let (source, destination) = (segment.source, segment.destination);
         match towards {
-            Side::Server => Flow { client: source, server: destination },
-            Side::Client => Flow { client: destination, server: source },
+            Side::Server => FlowId { client: source, server: destination },
+            Side::Client => FlowId { client: destination, server: source },
         }
     }
 }
@@ -145,7 +145,7 @@ impl<T> Known<T> {
 /// The flows whose SYNs the middlebox has seen.
 #[derive(Debug)]
 pub(super) struct Flows<T> {
-    table: Table<Flow, Known<T>>,
+    table: Table<FlowId, Known<T>>,
     begun: u64,
 }
 
@@ -153,7 +153,7 @@ impl<T: Default> Flows<T> {
     /// The flow of a segment. A SYN creates a flow. A different SYN between the same endpoints
     /// creates it anew.
     pub(super) fn of(&mut self, towards: Side, segment: &Segment) -> Option<&mut Known<T>> {
-        let flow = Flow::of(towards, segment);
+        let flow = FlowId::of(towards, segment);
         let (seq, flags) = (segment.header.seq, segment.header.flags);
         if flags.contains(Flags::SYN) {
             let answer = flags.contains(Flags::ACK);
@@ -173,7 +173,7 @@ impl<T: Default> Flows<T> {
         self.table.get(flow)
     }
 
-    fn begin(&mut self, flow: Flow, opened: Side) {
+    fn begin(&mut self, flow: FlowId, opened: Side) {
         let number = self.begun;
         self.begun += 1;
         let known = Known { number, opened, numbering: [None; 2], state: T::default() };
@@ -181,7 +181,7 @@ impl<T: Default> Flows<T> {
     }
 
     /// All flows, in a deterministic order.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Flow, &mut Known<T>)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&FlowId, &mut Known<T>)> {
         self.table.iter_mut()
     }
 

@@ -10,7 +10,7 @@ use anabranch_wire::{
     Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpHeader, TcpOptions, Timestamps,
 };
 
-use super::flows::{Flow, Flows, Known};
+use super::flows::{FlowId, Flows, Known};
 use super::relay::{Accepted, Relay};
 use super::{BuildMiddlebox, Middlebox, Side, Site};
 use crate::units::ByteCount;
@@ -93,7 +93,7 @@ impl Middlebox for ProactiveAck {
     fn handle_packet(&mut self, now: Instant, towards: Side, packet: Packet) {
         let ProactiveAck { window, flows, out } = self;
         let Packet::Tcp(segment) = packet else { return out.push_back((towards, packet)) };
-        let place = Flow::of(towards, &segment);
+        let place = FlowId::of(towards, &segment);
         let known = flows.of(towards, &segment).filter(|_| segment.checksum_ok);
         let Some(flow) = known else { return out.push_back((towards, segment.into())) };
         let flags = segment.header.flags;
@@ -168,7 +168,7 @@ fn forward(now: Instant, flow: &mut Known<Ends>, window: u64, out: &mut VecDeque
 /// An acknowledgement in the receiver's name for data that travelled `towards` it. `time` is the
 /// timestamp of that data.
 fn acknowledge(
-    place: Flow,
+    place: FlowId,
     towards: Side,
     time: Option<u32>,
     flow: &mut Known<Ends>,

@@ -12,7 +12,7 @@ use anabranch_wire::{
     TcpOptions, Timestamps,
 };
 
-use super::flows::{Flow, Flows, Known};
+use super::flows::{FlowId, Flows, Known};
 use super::{BuildMiddlebox, Directions, Middlebox, Side, Site};
 use crate::rng::{Draws, stream_seed};
 use crate::units::ByteCount;
@@ -166,7 +166,7 @@ impl ShrinkWindow {
     /// sends an acknowledgement.
     fn fit(&mut self, towards: Side, mut segment: PooledSegment) -> Option<PooledSegment> {
         let back = towards.opposite();
-        let place = Flow::of(towards, &segment);
+        let place = FlowId::of(towards, &segment);
         let flow = self.flows.of(towards, &segment)?;
         let Some(last_ack) = flow.state[back as usize].last_ack else { return Some(segment) };
         let offered = self.config.to.as_u64() >> shift(flow, back) << shift(flow, back);
@@ -226,7 +226,12 @@ fn announce(
 }
 
 /// The last acknowledgement of the host that sends `towards` this side, with this window.
-fn repeat(place: Flow, towards: Side, flow: &mut Known<[Host; 2]>, window: u16) -> Option<Segment> {
+fn repeat(
+    place: FlowId,
+    towards: Side,
+    flow: &mut Known<[Host; 2]>,
+    window: u16,
+) -> Option<Segment> {
     let last_ack = flow.state[towards as usize].last_ack?;
     let seq = flow.towards(towards).map(|numbering| numbering.seq(numbering.highest()))?;
     let (source, destination) = match towards {

@@ -108,11 +108,11 @@ pub enum SegmentClass {
 struct StripOptions {
     config: StripOptionsConfig,
     /// Packets of each flow so far, and whether there was data.
-    flows: Flows<Progress>,
+    flows: Flows<FlowCount>,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
+struct FlowCount {
     packets: u64,
     data: bool,
 }

@@ -83,7 +83,7 @@ pub(crate) struct Cake {
     quantum: u64,
     /// The queues by the hash of their flow. Unused ones are kept.
     of_flow: BTreeMap<u64, usize>,
-    flows: Vec<Flow>,
+    flows: Vec<CakeFlow>,
     unused: Vec<usize>,
     /// Number of flows with a turn among the old ones, by the hash of their source or destination.
     hosts: BTreeMap<(Side, u64), u32>,
@@ -108,19 +108,19 @@ struct Turns {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Flow {
+struct CakeFlow {
     hash: u64,
     hosts: [u64; 2],
     packets: Fifo,
     /// Bytes that the flow may still send in this turn, in units of 1 / `FRACTIONS`.
     deficit: i64,
-    state: State,
+    state: FlowState,
     cobalt: Cobalt,
 }
 
 /// State of a flow, which decides about its list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum FlowState {
     /// It has no turn.
     #[default]
     Unused,
@@ -165,17 +165,17 @@ impl Cake {
         let flow = &mut self.flows[index];
         flow.packets.push(packet, now, &mut self.backlog);
         match flow.state {
-            State::Unused | State::Decaying => {
-                if flow.state == State::Decaying {
+            FlowState::Unused | FlowState::Decaying => {
+                if flow.state == FlowState::Decaying {
                     self.turns.decaying.retain(|each| *each != index);
                 }
-                flow.state = State::Sparse;
+                flow.state = FlowState::Sparse;
                 self.turns.new.push_back(index);
                 self.flows[index].deficit = self.share(index);
             }
             // It is in the old flows' round.
-            State::SparseWait => self.count_as_bulk(index),
-            State::Sparse | State::Bulk => {}
+            FlowState::SparseWait => self.count_as_bulk(index),
+            FlowState::Sparse | FlowState::Bulk => {}
         }
         while self.backlog.packets > 0
             && !self.room.fits(self.backlog.packets as u64 - 1, self.backlog.bytes)
@@ -218,7 +218,7 @@ impl Cake {
             return *index;
         }
         let index = self.unused.pop().unwrap_or_else(|| {
-            self.flows.push(Flow::default());
+            self.flows.push(CakeFlow::default());
             self.flows.len() - 1
         });
         self.of_flow.insert(hash, index);
@@ -232,7 +232,7 @@ impl Cake {
     /// `rest` tells an empty flow's queue management, and returns `true` if it is at rest.
     fn serve(
         &mut self,
-        mut take: impl FnMut(&mut Flow, &mut Backlog) -> Option<Packet>,
+        mut take: impl FnMut(&mut CakeFlow, &mut Backlog) -> Option<Packet>,
         mut rest: impl FnMut(&mut Cobalt) -> bool,
     ) -> Option<Packet> {
         // As in Linux, one flow without packets has a turn each time.
@@ -244,8 +244,8 @@ impl Cake {
             let flow = &mut self.flows[index];
             if flow.deficit <= 0 {
                 match (flow.state, flow.packets.is_empty()) {
-                    (State::Sparse, false) => self.count_as_bulk(index),
-                    (State::Sparse, true) => flow.state = State::SparseWait,
+                    (FlowState::Sparse, false) => self.count_as_bulk(index),
+                    (FlowState::Sparse, true) => flow.state = FlowState::SparseWait,
                     _ => {}
                 }
                 self.flows[index].deficit += self.share(index);
@@ -255,7 +255,7 @@ impl Cake {
             if let Some(packet) = take(flow, &mut self.backlog) {
                 flow.deficit -= i64::from(packet.bytes) * FRACTIONS;
                 // It keeps its turn.
-                let list = if flow.state == State::Sparse {
+                let list = if flow.state == FlowState::Sparse {
                     &mut self.turns.new
                 } else {
                     &mut self.turns.old
@@ -263,16 +263,16 @@ impl Cake {
                 list.push_front(index);
                 return Some(packet);
             }
-            if flow.state == State::Bulk {
+            if flow.state == FlowState::Bulk {
                 self.count_hosts(index, |flows| flows - 1);
             }
             let flow = &mut self.flows[index];
             if rest(&mut flow.cobalt) {
-                flow.state = State::Unused;
+                flow.state = FlowState::Unused;
                 self.of_flow.remove(&flow.hash);
                 self.unused.push(index);
             } else {
-                flow.state = State::Decaying;
+                flow.state = FlowState::Decaying;
                 self.turns.decaying.push_back(index);
             }
         }
@@ -280,7 +280,7 @@ impl Cake {
     }
 
     fn count_as_bulk(&mut self, index: usize) {
-        self.flows[index].state = State::Bulk;
+        self.flows[index].state = FlowState::Bulk;
         self.count_hosts(index, |flows| flows + 1);
     }
 
@@ -344,7 +344,7 @@ impl Turns {
     }
 }
 
-impl Flow {
+impl CakeFlow {
     /// The next packet, unless queue management drops all. The last packet is never dropped.
     fn dequeue(
         &mut self,

@@ -22,7 +22,7 @@ pub struct Opportunistic;
 
 /// The sets of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum OliaSet {
     /// Best, but not among the largest windows: B \ M.
     Collected,
     /// Among the largest windows: M.
@@ -52,13 +52,13 @@ impl Sets {
         })
     }
 
-    fn place(&self, subflow: &Coupled) -> Place {
+    fn place(&self, subflow: &Coupled) -> OliaSet {
         if subflow.cwnd >= self.largest_cwnd {
-            Place::Largest
+            OliaSet::Largest
         } else if quality(subflow) >= self.best_quality {
-            Place::Collected
+            OliaSet::Collected
         } else {
-            Place::Other
+            OliaSet::Other
         }
     }
 }
@@ -71,16 +71,16 @@ pub(super) fn alpha(own: &Coupled, subflows: impl Iterator<Item = Coupled> + Clo
     for subflow in subflows {
         all += 1.0;
         match sets.place(&subflow) {
-            Place::Collected => collected += 1.0,
-            Place::Largest => largest += 1.0,
-            Place::Other => {}
+            OliaSet::Collected => collected += 1.0,
+            OliaSet::Largest => largest += 1.0,
+            OliaSet::Other => {}
         }
     }
     match sets.place(own) {
         _ if collected == 0.0 => 0.0,
-        Place::Collected => 1.0 / (all * collected),
-        Place::Largest => -1.0 / (all * largest),
-        Place::Other => 0.0,
+        OliaSet::Collected => 1.0 / (all * collected),
+        OliaSet::Largest => -1.0 / (all * largest),
+        OliaSet::Other => 0.0,
     }
 }
 

@@ -20,7 +20,7 @@ use anabranch_wire::{Instant, Payload};
 
 use super::Connection;
 use super::handshake::because;
-use super::mapping::Verdict;
+use super::mapping::ChecksumVerdict;
 use super::recv_queue::Inserted;
 use super::timer::Timer;
 use crate::view::Slot;
@@ -60,9 +60,13 @@ impl Connection {
             }
             let verdict = self.subflows[slot].mappings.verify(self.session.peer_idsn());
             match verdict {
-                Some(Verdict::Right(None)) => {}
-                Some(Verdict::Right(Some(data_fin))) => self.handle_data_fin(slot, data_fin),
-                Some(Verdict::Wrong(data)) => return self.on_wrong_checksum(now, slot, data),
+                Some(ChecksumVerdict::Right(None)) => {}
+                Some(ChecksumVerdict::Right(Some(data_fin))) => {
+                    self.handle_data_fin(slot, data_fin)
+                }
+                Some(ChecksumVerdict::Wrong(data)) => {
+                    return self.on_wrong_checksum(now, slot, data);
+                }
                 None => return,
             }
         }

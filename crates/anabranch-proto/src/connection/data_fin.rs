@@ -5,7 +5,7 @@ use crate::view::Slot;
 /// The state of sending the DATA_FIN, and whether the peer seems to receive it.
 #[derive(Debug, Default)]
 pub(super) struct DataFin {
-    state: State,
+    state: DataFinState,
     /// An acceptable segment has arrived since the data-level timer last expired.
     peer_spoke: bool,
     /// Consecutive DATA_FINs that the peer did not acknowledge although it sent segments.
@@ -13,7 +13,7 @@ pub(super) struct DataFin {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum DataFinState {
     /// No DATA_FIN is to be sent.
     Quiet(Told),
     /// A DATA_FIN without payload is to be sent; on the subflow `on` if it is given, otherwise on
@@ -31,46 +31,46 @@ enum Told {
     On(Slot),
 }
 
-impl Default for State {
+impl Default for DataFinState {
     fn default() -> Self {
-        State::Quiet(Told::Never)
+        DataFinState::Quiet(Told::Never)
     }
 }
 
 impl DataFin {
     fn told(&self) -> Told {
         match self.state {
-            State::Quiet(told) | State::Due { told, .. } => told,
+            DataFinState::Quiet(told) | DataFinState::Due { told, .. } => told,
         }
     }
 
     /// Request a DATA_FIN without payload.
     pub(super) fn send(&mut self) {
-        if let State::Quiet(told) = self.state {
-            self.state = State::Due { on: None, told };
+        if let DataFinState::Quiet(told) = self.state {
+            self.state = DataFinState::Due { on: None, told };
         }
     }
 
     /// Request a DATA_FIN on the subflow in `slot`, which has just been established.
     pub(super) fn send_on(&mut self, slot: Slot) {
-        self.state = State::Due { on: Some(slot), told: self.told() };
+        self.state = DataFinState::Due { on: Some(slot), told: self.told() };
     }
 
     /// Cancel a requested DATA_FIN.
     pub(super) fn cancel(&mut self) {
-        self.state = State::Quiet(self.told());
+        self.state = DataFinState::Quiet(self.told());
     }
 
     #[inline]
     pub(super) fn is_due(&self) -> bool {
-        matches!(self.state, State::Due { .. })
+        matches!(self.state, DataFinState::Due { .. })
     }
 
     /// The subflow that must send the requested DATA_FIN, if it matters.
     pub(super) fn is_due_on(&self) -> Option<Slot> {
         match self.state {
-            State::Due { on, .. } => on,
-            State::Quiet(_) => None,
+            DataFinState::Due { on, .. } => on,
+            DataFinState::Quiet(_) => None,
         }
     }
 
@@ -78,13 +78,13 @@ impl DataFin {
     pub(super) fn went_with_data(&mut self) {
         let after = |told| if told == Told::Never { Told::Somewhere } else { told };
         match &mut self.state {
-            State::Quiet(told) | State::Due { told, .. } => *told = after(*told),
+            DataFinState::Quiet(told) | DataFinState::Due { told, .. } => *told = after(*told),
         }
     }
 
     /// The DATA_FIN was sent without payload on the subflow in `slot`.
     pub(super) fn went_alone(&mut self, slot: Slot) {
-        self.state = State::Quiet(Told::On(slot));
+        self.state = DataFinState::Quiet(Told::On(slot));
     }
 
     /// Returns `true` if a DATA_FIN was sent.
@@ -106,7 +106,9 @@ impl DataFin {
         let lost = self.was_on() == Some(slot);
         if lost {
             match &mut self.state {
-                State::Quiet(told) | State::Due { told, .. } => *told = Told::Somewhere,
+                DataFinState::Quiet(told) | DataFinState::Due { told, .. } => {
+                    *told = Told::Somewhere
+                }
             }
         }
         lost

@@ -8,7 +8,7 @@ use anabranch_wire::{FastOpenCookie, Instant, Payload, Segment, SocketAddress};
 
 use super::session::{Keys, Nonces};
 use super::timer::Timer;
-use super::{Connection, Opening, Place};
+use super::{Connection, Opening, SubflowAddresses};
 use crate::event::Event;
 use crate::keys;
 use crate::path_manager::PathEvent;
@@ -61,7 +61,7 @@ impl Connection {
         remote: SocketAddress,
         fast_open: Option<FastOpen>,
     ) {
-        let place = Place {
+        let place = SubflowAddresses {
             now,
             purpose: Purpose::Initial,
             local,
@@ -84,7 +84,7 @@ impl Connection {
 
     /// Answer the SYN that opens a connection.
     pub(crate) fn accept(&mut self, now: Instant, syn: &Segment, fast_open: Reception) {
-        let place = Place {
+        let place = SubflowAddresses {
             now,
             purpose: Purpose::Initial,
             local: syn.destination,
@@ -143,7 +143,7 @@ impl Connection {
     pub(crate) fn join(&mut self, now: Instant, opening: &Opening, port: u16) {
         let Opening { local, remote, remote_address_id, backup } = *opening;
         let Some(agreed) = self.session.keys() else { return };
-        let place = Place {
+        let place = SubflowAddresses {
             now,
             purpose: Purpose::Join,
             local: SocketAddress::new(local.address, port),

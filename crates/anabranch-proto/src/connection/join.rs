@@ -4,7 +4,7 @@ use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{Instant, PooledSegment, Segment};
 
 use super::session::Nonces;
-use super::{Connection, Place, Reception};
+use super::{Connection, Reception, SubflowAddresses};
 use crate::flood::{MOST_HALF_OPEN_JOINS, Numbers, remember_in_timestamp};
 use crate::keys;
 use crate::subflow::{Purpose, Subflow, SubflowEnd};
@@ -30,7 +30,7 @@ pub(crate) struct Answered {
 
 /// The content of a join's SYN, and this host's part of the answer.
 struct Joining {
-    place: Place,
+    place: SubflowAddresses,
     backup: bool,
     nonces: Nonces,
     answer: Box<Control>,
@@ -105,7 +105,7 @@ impl Connection {
         let keys = self.session.keys()?;
         let address = syn.destination.address;
         let local_id = self.paths.id_of(address);
-        let place = Place {
+        let place = SubflowAddresses {
             now,
             purpose: Purpose::Join,
             local: syn.destination,

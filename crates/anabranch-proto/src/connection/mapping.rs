@@ -49,7 +49,7 @@ pub(crate) struct Received {
 
 /// The result of verifying a mapping's checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ChecksumVerdict {
     /// The checksum is correct. If the mapping has a DATA_FIN, this is its data offset.
     Right(Option<u64>),
     /// The checksum is wrong. The mapping starts at this data offset.
@@ -274,7 +274,7 @@ impl MappingTable {
 
     /// Verify the checksum of the next mapping, if all of its payload has arrived. Nothing is
     /// handed out before that. RFC 8684 §3.3.1.
-    pub(crate) fn verify(&mut self, idsn: DataSeq) -> Option<Verdict> {
+    pub(crate) fn verify(&mut self, idsn: DataSeq) -> Option<ChecksumVerdict> {
         if self.failed || self.waiting.is_empty() || self.verified > self.head {
             return None;
         }
@@ -297,10 +297,10 @@ impl MappingTable {
         }
         if sum.verifies(checksum) {
             self.verified = held.end();
-            return Some(Verdict::Right(held.data_fin.then_some(held.data + held.len)));
+            return Some(ChecksumVerdict::Right(held.data_fin.then_some(held.data + held.len)));
         }
         self.failed = true;
-        Some(Verdict::Wrong(held.data))
+        Some(ChecksumVerdict::Wrong(held.data))
     }
 
     /// The next payload with its data offset, split at the borders of mappings.
@@ -398,14 +398,14 @@ mod tests {
         assert_eq!((table.verify(DataSeq(0)), table.poll()), (None, None));
         assert!(!table.lacks_mapping());
         table.push(pattern(901, 700));
-        assert_eq!(table.verify(DataSeq(0)), Some(Verdict::Right(None)));
+        assert_eq!(table.verify(DataSeq(0)), Some(ChecksumVerdict::Right(None)));
         assert_eq!(table.poll().map(|(_, payload)| payload.len()), Some(400));
         assert_eq!(table.verify(DataSeq(0)), None, "the whole mapping was verified before");
         let lens: Vec<_> = std::iter::from_fn(|| table.poll()).map(|(_, p)| p.len()).collect();
         assert_eq!(lens, [601], "the following payload waits for its own mapping");
         assert!(table.lacks_mapping());
         assert!(table.add(sealed(1002, 9001, 99)));
-        assert_eq!(table.verify(DataSeq(0)), Some(Verdict::Wrong(9001)));
+        assert_eq!(table.verify(DataSeq(0)), Some(ChecksumVerdict::Wrong(9001)));
         assert_eq!((table.verify(DataSeq(0)), table.poll()), (None, None));
         assert_eq!(table.poll_plain().map(|payload| payload.len()), Some(99));
         assert_eq!(table.waiting_bytes(), 0);
@@ -439,7 +439,7 @@ mod tests {
         assert!(!table.add(sealed(501, 501, 501)));
         assert!(table.add(sealed(1, 1, 1000)));
         table.push(pattern(1, 2000));
-        while table.verify(DataSeq(0)) == Some(Verdict::Right(None)) {
+        while table.verify(DataSeq(0)) == Some(ChecksumVerdict::Right(None)) {
             assert_eq!(table.poll().map(|(_, payload)| payload.len()), Some(1000));
         }
         assert_eq!(table.waiting_bytes(), 0);

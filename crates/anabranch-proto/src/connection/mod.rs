@@ -239,11 +239,15 @@ impl Connection {
     }
 
     /// Add a new subflow in a free slot.
-    fn add_subflow(&mut self, make: impl FnOnce(Open<'_>) -> Subflow, place: Place) -> Slot {
+    fn add_subflow(
+        &mut self,
+        make: impl FnOnce(Open<'_>) -> Subflow,
+        place: SubflowAddresses,
+    ) -> Slot {
         let id = self.subflows.next_id();
         let subflow = self.make_subflow(id, make, place);
         let slot = self.subflows.add(subflow);
-        let Place { local, remote, .. } = place;
+        let SubflowAddresses { local, remote, .. } = place;
         self.outbox.register(Registration { slot, local, remote, exists: true });
         slot
     }
@@ -252,7 +256,7 @@ impl Connection {
         &mut self,
         id: SubflowId,
         make: impl FnOnce(Open<'_>) -> Subflow,
-        place: Place,
+        place: SubflowAddresses,
     ) -> Subflow {
         make(Open {
             identity: Identity {
@@ -316,7 +320,7 @@ impl Connection {
 
 /// Addresses of a new subflow.
 #[derive(Clone, Copy)]
-struct Place {
+struct SubflowAddresses {
     now: Instant,
     purpose: Purpose,
     local: SocketAddress,

@@ -29,7 +29,7 @@ impl Choice {
 }
 
 /// The result of validating a decision.
-enum Verdict {
+enum Validated {
     Sends(Choice),
     Waits,
     Bad,
@@ -65,59 +65,61 @@ impl Connection {
             }
         };
         match self.judge(now, pending, decision) {
-            Verdict::Sends(choice) => Some(choice),
-            Verdict::Waits => self.unless_hanging(now, pending),
-            Verdict::Bad => {
+            Validated::Sends(choice) => Some(choice),
+            Validated::Waits => self.unless_hanging(now, pending),
+            Validated::Bad => {
                 self.on_bad_decision(now);
                 self.unless_hanging(now, pending)
             }
         }
     }
 
-    fn judge(&mut self, now: Instant, pending: Pending, decision: Decision) -> Verdict {
+    fn judge(&mut self, now: Instant, pending: Pending, decision: Decision) -> Validated {
         match decision {
             Decision::Send(id) => {
                 let view = self.subflows.views().get(id.slot.index());
                 if view.is_some_and(|view| view.id == id && view.can_send()) {
-                    return Verdict::Sends(Choice::only(id.slot));
+                    return Validated::Sends(Choice::only(id.slot));
                 }
-                Verdict::Bad
+                Validated::Bad
             }
             Decision::Assign(id) => self.judge_assignment(pending, id),
             Decision::Duplicate(set) => {
                 let members = set.and(self.subflows.usable());
                 let slot = members.slots().find(|slot| self.subflows.view(*slot).can_send());
                 match slot {
-                    Some(slot) => Verdict::Sends(Choice { copies: members, ..Choice::only(slot) }),
-                    None if members.is_empty() => Verdict::Bad,
-                    None => Verdict::Waits,
+                    Some(slot) => {
+                        Validated::Sends(Choice { copies: members, ..Choice::only(slot) })
+                    }
+                    None if members.is_empty() => Validated::Bad,
+                    None => Validated::Waits,
                 }
             }
             Decision::Wait { until } => {
                 if let Some(at) = until {
                     self.timers.set_if_earlier(Timer::Scheduler, at.max(now + SHORTEST_WAIT));
                 }
-                Verdict::Waits
+                Validated::Waits
             }
         }
     }
 
-    fn judge_assignment(&self, pending: Pending, id: SubflowId) -> Verdict {
+    fn judge_assignment(&self, pending: Pending, id: SubflowId) -> Validated {
         let view = self.subflows.views().get(id.slot.index());
         let Some(view) = view.filter(|v| v.id == id && v.usability == Usability::Usable) else {
-            return Verdict::Bad;
+            return Validated::Bad;
         };
         let waiting = self.send.queue.assigned().get(id.slot.index()).is_some_and(|n| *n > 0);
         let choice = Choice { to_edge: self.session.is_mptcp(), ..Choice::only(id.slot) };
         if view.can_send() && !waiting && !self.assigns_ahead() {
-            return Verdict::Sends(choice);
+            return Validated::Sends(choice);
         }
         // The first data carries the keys, and plain TCP requires the data in order.
         let again = matches!(pending, Pending::Reinjection { .. });
         if again || !self.session.is_mptcp() || self.send.queue.nxt() == 1 {
-            return Verdict::Waits;
+            return Validated::Waits;
         }
-        Verdict::Sends(Choice { held: true, ..choice })
+        Validated::Sends(Choice { held: true, ..choice })
     }
 
     /// Returns `true` if written data is assigned to subflows before any of it is sent. Linux does

@@ -26,7 +26,7 @@ pub struct SinglePath {
     remote: Option<SocketAddress>,
     /// Index of the address in use or being tried.
     current: usize,
-    state: State,
+    state: SwitchState,
     /// Addresses tried in this round, and failed rounds, since a subflow last carried data.
     attempts: usize,
     rounds: u32,
@@ -34,7 +34,7 @@ pub struct SinglePath {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum SwitchState {
     /// A subflow exists.
     #[default]
     Settled,
@@ -80,19 +80,19 @@ impl SinglePath {
         let count = self.addresses.len();
         let steps = (1..=count).map(|step| (self.current + step) % count);
         let Some(next) = steps.into_iter().find(|index| self.addresses[*index].1) else {
-            self.state = State::Waiting;
+            self.state = SwitchState::Waiting;
             return;
         };
         if self.attempts >= count {
             let pause = FIRST_PAUSE * (1 << self.rounds.min(16));
             self.attempts = 0;
             self.rounds += 1;
-            self.state = State::Pausing(now + pause.min(LONGEST_PAUSE));
+            self.state = SwitchState::Pausing(now + pause.min(LONGEST_PAUSE));
             return;
         }
         self.attempts += 1;
         self.current = next;
-        self.state = State::Trying(now + OPENING);
+        self.state = SwitchState::Trying(now + OPENING);
         let Some(remote) = self.remote else { return };
         self.actions.push_back(PathAction::Open {
             local: self.addresses[next].0,
@@ -116,7 +116,7 @@ impl SinglePath {
             let subflows: Vec<SubflowId> = on_address.map(|view| view.id).collect();
             subflows.into_iter().for_each(|subflow| self.leave(subflow));
             self.actions.push_back(PathAction::Remove { local_address_id: id });
-        } else if matches!(self.state, State::Waiting | State::Pausing(_)) {
+        } else if matches!(self.state, SwitchState::Waiting | SwitchState::Pausing(_)) {
             self.attempts = 0;
             self.advance(now);
         }
@@ -136,7 +136,7 @@ impl SinglePath {
             return self.advance(now);
         }
         // The reset is reported as an event, which makes the manager try the next address.
-        self.state = State::Trying(now + OPENING);
+        self.state = SwitchState::Trying(now + OPENING);
         opening.into_iter().for_each(|subflow| self.leave(subflow));
     }
 }
@@ -151,7 +151,7 @@ impl PathManager for SinglePath {
                 self.remote = Some(remote);
             }
             PathEvent::SubflowEstablished(_) => {
-                self.state = State::Settled;
+                self.state = SwitchState::Settled;
             }
             PathEvent::SubflowTimeout { id, in_a_row }
                 if in_a_row >= FAILED_AFTER && self.remote.is_some() =>
@@ -165,7 +165,7 @@ impl PathManager for SinglePath {
                     // RFC 8684 §3.6: not before the interface comes up again.
                     Retry::Never => self.set_usable(local_address_id, false),
                 }
-                if matches!(self.state, State::Settled | State::Trying(_)) {
+                if matches!(self.state, SwitchState::Settled | SwitchState::Trying(_)) {
                     self.advance(now);
                 }
             }
@@ -184,8 +184,8 @@ impl PathManager for SinglePath {
 
     fn handle_timeout(&mut self, now: Instant, subflows: &[SubflowView]) {
         match self.state {
-            State::Trying(until) if until <= now => self.give_up_opening(now, subflows),
-            State::Pausing(until) if until <= now => self.advance(now),
+            SwitchState::Trying(until) if until <= now => self.give_up_opening(now, subflows),
+            SwitchState::Pausing(until) if until <= now => self.advance(now),
             _ => {}
         }
     }
@@ -196,8 +196,8 @@ impl PathManager for SinglePath {
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Trying(until) | State::Pausing(until) => Some(until),
-            State::Settled | State::Waiting => None,
+            SwitchState::Trying(until) | SwitchState::Pausing(until) => Some(until),
+            SwitchState::Settled | SwitchState::Waiting => None,
         }
     }
 }

@@ -60,7 +60,7 @@ struct AckState {
 
 /// Bytes that occupy the buffer when a segment arrives.
 #[derive(Clone, Copy, Debug)]
-enum Held {
+enum Occupied {
     /// This number, and the bytes of the segment.
     With(u32),
     /// This number. The segment does not count yet.
@@ -120,7 +120,7 @@ impl Receiver {
     /// `bytes` bytes have arrived beyond a hole. They also open the window.
     pub(crate) fn open_beyond_hole(&mut self, bytes: u32) {
         let held = (self.out_of_order.bytes() as u32).saturating_sub(bytes);
-        self.acks.open_window(bytes, self.full_segment.bytes(), Held::Besides(held));
+        self.acks.open_window(bytes, self.full_segment.bytes(), Occupied::Besides(held));
     }
 
     /// RCV.NXT as a 64-bit offset.
@@ -174,7 +174,7 @@ impl Receiver {
         self.nxt += bytes as u64;
         self.note_size(bytes, flags);
         let full = self.full_segment.bytes();
-        let opens = self.acks.open_window(bytes as u32, full, Held::With(0));
+        let opens = self.acks.open_window(bytes as u32, full, Occupied::With(0));
         self.acks.on_data(bytes as u32, full, opens, false);
     }
 
@@ -217,7 +217,7 @@ impl Receiver {
         }
         let full = self.full_segment.bytes();
         let opens = match arrival {
-            Arrival::InOrder => self.acks.open_window(bytes as u32, full, Held::With(held)),
+            Arrival::InOrder => self.acks.open_window(bytes as u32, full, Occupied::With(held)),
             Arrival::OutOfOrder | Arrival::Duplicate => false,
         };
         match arrival {
@@ -400,15 +400,15 @@ impl AckState {
     /// the window opens. An odd number of quick acknowledgements is left then. Linux:
     /// `tcp_grow_window`.
     #[inline(always)] // Each segment takes it, and LLVM does not inline it.
-    fn open_window(&mut self, bytes: u32, full_segment: u32, held: Held) -> bool {
+    fn open_window(&mut self, bytes: u32, full_segment: u32, held: Occupied) -> bool {
         let taken_up = match self.rule.small_take_less {
             true => RcvSsthresh::taken_up(bytes, full_segment),
             false => full_segment,
         };
         let held = match held {
             _ if !self.rule.held_data_counts => 0,
-            Held::With(others) => others + taken_up,
-            Held::Besides(others) => others,
+            Occupied::With(others) => others + taken_up,
+            Occupied::Besides(others) => others,
         };
         let opens = self.opening.grow(bytes, full_segment, taken_up, held);
         self.quick_acks_left |= u16::from(opens);

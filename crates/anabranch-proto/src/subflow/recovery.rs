@@ -4,7 +4,7 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::scoreboard::{Delivered, Scoreboard, Verdict};
+use super::scoreboard::{Delivered, LossVerdict, Scoreboard};
 use crate::rtt::RttEstimator;
 use crate::view::Phase;
 
@@ -219,11 +219,11 @@ impl Recovery {
         let sacked = board.bytes_sacked();
         board.detect_lost(|sent_at, order| {
             if order >= newest {
-                return Verdict::InFlight;
+                return LossVerdict::InFlight;
             }
             // Few records are older than the newest delivery.
             let deadline = sent_at + self.reach(sacked, rtt, mss);
-            if deadline <= now { Verdict::Lost } else { Verdict::At(deadline) }
+            if deadline <= now { LossVerdict::Lost } else { LossVerdict::At(deadline) }
         })
     }
 

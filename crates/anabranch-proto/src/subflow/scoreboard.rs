@@ -507,19 +507,19 @@ impl Scoreboard {
     /// 5.
     pub(crate) fn detect_lost(
         &mut self,
-        is_lost: impl Fn(Instant, u64) -> Verdict,
+        is_lost: impl Fn(Instant, u64) -> LossVerdict,
     ) -> Option<Instant> {
         let mut deadline = None;
         let mut number = self.first_transmission.max(self.base);
         while let Some(record) = self.get(number) {
             if record.in_flight && record.retransmissions == 0 {
                 match is_lost(record.sent_at, record.order) {
-                    Verdict::Lost => self.mark_lost(number),
-                    Verdict::At(at) => {
+                    LossVerdict::Lost => self.mark_lost(number),
+                    LossVerdict::At(at) => {
                         deadline = Some(at);
                         break;
                     }
-                    Verdict::InFlight => break,
+                    LossVerdict::InFlight => break,
                 }
             }
             number += 1;
@@ -531,11 +531,11 @@ impl Scoreboard {
             let verdict = current.map(|record| is_lost(record.sent_at, order));
             match verdict {
                 None => {}
-                Some(Verdict::Lost) => self.mark_lost(number),
-                Some(Verdict::At(at)) => {
+                Some(LossVerdict::Lost) => self.mark_lost(number),
+                Some(LossVerdict::At(at)) => {
                     return Some(deadline.map_or(at, |other: Instant| other.min(at)));
                 }
-                Some(Verdict::InFlight) => break,
+                Some(LossVerdict::InFlight) => break,
             }
             self.resent.pop_front();
         }
@@ -574,7 +574,7 @@ impl Scoreboard {
 
 /// Verdict of loss detection on one transmission.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum LossVerdict {
     /// Lost.
     Lost,
     /// Lost unless acknowledged by this time.
@@ -653,7 +653,7 @@ mod tests {
         let mut board = board(4);
         let until = |limit: Instant| {
             move |sent_at: Instant, _| {
-                if sent_at < limit { Verdict::Lost } else { Verdict::InFlight }
+                if sent_at < limit { LossVerdict::Lost } else { LossVerdict::InFlight }
             }
         };
         board.detect_lost(until(at(2)));
@@ -678,7 +678,7 @@ mod tests {
         board.acknowledge(201, |_| {});
         board.mark_all_lost();
         board.push(501, Payload::from(Piece::pattern(0, 100)), None, Flags::ACK, at(10));
-        board.detect_lost(|_, _| Verdict::Lost);
+        board.detect_lost(|_, _| LossVerdict::Lost);
         assert_eq!(board.lost, [2, 3, 4, 5]);
     }
 
@@ -696,7 +696,7 @@ mod tests {
         let mut board = resent();
         board.detect_lost(
             |sent_at, _| {
-                if sent_at < at(25) { Verdict::Lost } else { Verdict::InFlight }
+                if sent_at < at(25) { LossVerdict::Lost } else { LossVerdict::InFlight }
             },
         );
         let lost: Vec<bool> = board.records.iter().map(|record| record.lost).collect();
@@ -775,11 +775,9 @@ mod tests {
         let mut board = board(3);
         board.acknowledge(101, |_| {});
         let lost = |board: &mut Scoreboard| {
-            board.detect_lost(
-                |sent_at, _| {
-                    if sent_at < at(11) { Verdict::Lost } else { Verdict::InFlight }
-                },
-            );
+            board.detect_lost(|sent_at, _| {
+                if sent_at < at(11) { LossVerdict::Lost } else { LossVerdict::InFlight }
+            });
             board.lost.iter().copied().collect::<Vec<_>>()
         };
         board.mark_lost(1);

@@ -12,9 +12,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::view::Place;
+use super::view::Viewpoint;
 use super::{Own, Rng, described};
-use crate::watch::{Role, Watch};
+use crate::watch::{PolicyRole, Watch};
 
 /// The initial parameters of a subflow's congestion control.
 #[pyclass(frozen, module = "anabranch.policy", name = "Start")]
@@ -84,7 +84,7 @@ impl PyCongestionControl {
     /// Create the congestion control of the `number`th subflow of its owner.
     pub(super) fn new(
         factory: &Py<PyAny>,
-        role: Role,
+        role: PolicyRole,
         number: u32,
         start: &Start,
         watch: &Arc<Watch>,
@@ -134,7 +134,7 @@ impl CongestionControl for PyCongestionControl {
 
     fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]) {
         let Some(on_ack) = self.on_ack.take() else { return };
-        let place = Place::of(&self.own.role.owner);
+        let place = Viewpoint::of(&self.own.role.owner);
         self.tell(Some(sample.now), |py| {
             let arguments = (PyAckSample::from(sample), me, place.tuple(py, peers)?);
             on_ack.call1(py, arguments).map(drop)
@@ -157,7 +157,7 @@ impl CongestionControl for PyCongestionControl {
             | CongestionEvent::Underused { .. } => None,
         };
         let object = Python::attach(|py| self.own.object.clone_ref(py));
-        let place = Place::of(&self.own.role.owner);
+        let place = Viewpoint::of(&self.own.role.owner);
         self.tell(now, |py| {
             let arguments = (event_object(py, event)?, me, place.tuple(py, peers)?);
             object.call_method1(py, intern!(py, "on_congestion_event"), arguments).map(drop)

@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use crate::watch::{Role, Watch};
+use crate::watch::{PolicyRole, Watch};
 
 /// Factories of one connection's Python policies: classes or other callables; `None` for built-in
 /// policies.
@@ -38,7 +38,7 @@ pub(crate) struct Factories {
 struct Own {
     /// The policy, or Python's `None` if it could not be created.
     object: Py<PyAny>,
-    role: Role,
+    role: PolicyRole,
     watch: Arc<Watch>,
 }
 
@@ -72,7 +72,7 @@ impl Factories {
         if let Some(factory) = scheduler {
             let (name, watch) = (named(&connection.scheduler), watch.clone());
             policies.scheduler = Some(Arc::new(move |owner| {
-                let role = Role::new("scheduler", &name, owner);
+                let role = PolicyRole::new("scheduler", &name, owner);
                 Box::new(scheduler::PyScheduler::new(&factory, role, &watch)) as Box<dyn Scheduler>
             }));
         }
@@ -80,7 +80,7 @@ impl Factories {
             let (name, watch) = (named(&connection.congestion_control), watch.clone());
             let made = AtomicU32::new(0);
             policies.congestion_control = Some(Arc::new(move |owner, start| {
-                let role = Role::new("congestion control", &name, owner);
+                let role = PolicyRole::new("congestion control", &name, owner);
                 let number = made.fetch_add(1, Ordering::Relaxed);
                 Box::new(congestion::PyCongestionControl::new(
                     &factory, role, number, start, &watch,
@@ -90,7 +90,7 @@ impl Factories {
         if let Some(factory) = path_manager {
             let (name, watch) = (named(&connection.path_manager), watch.clone());
             policies.path_manager = Some(Arc::new(move |owner| {
-                let role = Role::new("path manager", &name, owner);
+                let role = PolicyRole::new("path manager", &name, owner);
                 let manager = path_manager::PyPathManager::new(&factory, role, &watch);
                 Box::new(manager) as Box<dyn PathManager>
             }));
@@ -103,16 +103,16 @@ fn named<T>(policy: &Policy<T>) -> String {
     policy.custom().unwrap_or_default().to_owned()
 }
 
-impl Role {
+impl PolicyRole {
     fn new(kind: &'static str, name: &str, owner: &Owner) -> Self {
-        Role { kind, name: name.to_owned(), owner: owner.clone() }
+        PolicyRole { kind, name: name.to_owned(), owner: owner.clone() }
     }
 }
 
 impl Own {
     /// The policy that `make` creates. It must have the attributes `verbs`.
     fn new(
-        role: Role,
+        role: PolicyRole,
         watch: &Arc<Watch>,
         verbs: &[&str],
         make: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
@@ -131,7 +131,7 @@ impl Own {
     }
 
     /// Create a policy by calling `factory` without arguments.
-    fn made_by(factory: &Py<PyAny>, role: Role, watch: &Arc<Watch>, verbs: &[&str]) -> Self {
+    fn made_by(factory: &Py<PyAny>, role: PolicyRole, watch: &Arc<Watch>, verbs: &[&str]) -> Self {
         Own::new(role, watch, verbs, |py| factory.call0(py))
     }
 
@@ -192,7 +192,7 @@ impl fmt::Debug for Rng {
 }
 
 impl Rng {
-    fn new(role: &Role, component: &str) -> Arc<Self> {
+    fn new(role: &PolicyRole, component: &str) -> Arc<Self> {
         Arc::new(Rng { seed: role.owner.stream_seed(component), made: PyOnceLock::new() })
     }
 

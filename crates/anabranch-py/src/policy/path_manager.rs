@@ -13,9 +13,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::view::{Place, PySubflowId, subflow_id};
+use super::view::{PySubflowId, Viewpoint, subflow_id};
 use super::{Own, Rng, described};
-use crate::watch::{Role, Watch};
+use crate::watch::{PolicyRole, Watch};
 
 /// Represents a Python path manager in the engine. After every call it fetches the actions and the
 /// deadline, because the engine polls them often and should not enter Python each time.
@@ -34,7 +34,7 @@ const VERBS: [&str; 4] = ["handle_event", "handle_timeout", "poll_action", "poll
 const MOST_ACTIONS: usize = 256;
 
 impl PyPathManager {
-    pub(super) fn new(factory: &Py<PyAny>, role: Role, watch: &Arc<Watch>) -> Self {
+    pub(super) fn new(factory: &Py<PyAny>, role: PolicyRole, watch: &Arc<Watch>) -> Self {
         let rng = Rng::new(&role, "path_manager");
         let own = Own::made_by(factory, role, watch, &VERBS);
         PyPathManager { own, rng, actions: VecDeque::new(), timeout: None }
@@ -51,7 +51,7 @@ impl PyPathManager {
             let object = self.own.object.bind(py);
             let context = (
                 now.as_nanos(),
-                Place::of(&self.own.role.owner).tuple(py, subflows)?,
+                Viewpoint::of(&self.own.role.owner).tuple(py, subflows)?,
                 self.rng.get(py)?,
             );
             let module = py.import(intern!(py, "anabranch.policy"))?;

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFrozenSet, PyTuple};
 
-use super::view::{Place, PySubflowId, PySubflowView, subflow_id};
+use super::view::{PySubflowId, PySubflowView, Viewpoint, subflow_id};
 use super::{Own, Rng, described};
-use crate::watch::{Role, Watch};
+use crate::watch::{PolicyRole, Watch};
 
 /// Data that has never been sent.
 #[pyclass(frozen, eq, get_all, module = "anabranch.policy")]
@@ -58,7 +58,7 @@ struct PyScheduleContext {
     blocked: u64,
     linux: PyLinuxView,
     rng: Arc<Rng>,
-    place: Place,
+    place: Viewpoint,
 }
 
 /// Send the next segment on this subflow.
@@ -90,12 +90,12 @@ pub(super) struct PyScheduler {
     schedule: Option<Py<PyAny>>,
     on_sent: Option<Py<PyAny>>,
     rng: Arc<Rng>,
-    place: Place,
+    place: Viewpoint,
 }
 
 impl PyScheduler {
-    pub(super) fn new(factory: &Py<PyAny>, role: Role, watch: &Arc<Watch>) -> Self {
-        let (rng, place) = (Rng::new(&role, "scheduler"), Place::of(&role.owner));
+    pub(super) fn new(factory: &Py<PyAny>, role: PolicyRole, watch: &Arc<Watch>) -> Self {
+        let (rng, place) = (Rng::new(&role, "scheduler"), Viewpoint::of(&role.owner));
         let own = Own::made_by(factory, role, watch, &["schedule"]);
         let (schedule, on_sent) = (own.method("schedule"), own.own_method("Scheduler", "on_sent"));
         PyScheduler { own, schedule, on_sent, rng, place }

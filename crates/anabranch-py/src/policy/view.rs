@@ -48,18 +48,18 @@ impl PySubflowId {
 /// A copy of the state of one subflow.
 #[pyclass(frozen, eq, module = "anabranch.policy", name = "SubflowView")]
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct PySubflowView(pub(super) SubflowView, Place);
+pub(super) struct PySubflowView(pub(super) SubflowView, Viewpoint);
 
 /// The host that sees a connection's subflows, and the names of the connection's paths.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Viewpoint {
     side: Side,
     paths: PathNames,
 }
 
-impl Place {
+impl Viewpoint {
     pub(super) fn of(owner: &Owner) -> Self {
-        Place { side: owner.side, paths: owner.paths.clone() }
+        Viewpoint { side: owner.side, paths: owner.paths.clone() }
     }
 
     /// A subflow as a Python object.

@@ -6,7 +6,7 @@ use anabranch_wire::{Instant, Packet, Segment};
 use super::block_delays::BlockDelays;
 use super::handshakes::Handshakes;
 use crate::host::Host;
-use crate::recorder::{Flow, flows};
+use crate::recorder::{DataFlow, flows};
 use crate::scenario::{Path, Scenario};
 use crate::topology;
 
@@ -29,7 +29,7 @@ pub(super) struct Arrived {
 
 /// Bytes that have arrived so far.
 pub(crate) struct Arrivals {
-    flows: Vec<Flow>,
+    flows: Vec<DataFlow>,
     /// Whether a packet arrived at client and server in the present event.
     arriving: [bool; 2],
     /// The last path on which a packet arrived at client and server.

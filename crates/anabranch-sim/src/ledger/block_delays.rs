@@ -10,7 +10,7 @@ use anabranch_wire::mptcp::{CapableKeys, WideOrNarrow};
 use anabranch_wire::{Duration, Instant, Packet, Segment};
 
 use crate::app::App;
-use crate::recorder::{Flow, block_times};
+use crate::recorder::{DataFlow, block_times};
 use crate::scenario::Scenario;
 use crate::statistics::Hosts;
 use crate::topology;
@@ -19,7 +19,7 @@ use crate::topology;
 pub(crate) struct BlockDelays {
     /// By flow; `None` for flows without blocks.
     flows: Vec<Option<FlowDelays>>,
-    senders: Vec<Flow>,
+    senders: Vec<DataFlow>,
 }
 
 /// All transmissions of one flow's data.
@@ -88,8 +88,8 @@ row! {
 
 impl BlockDelays {
     /// Nothing was sent yet.
-    pub(crate) fn new(scenario: &Scenario, flows: &[Flow]) -> Self {
-        let flow_delays = |flow: &Flow| {
+    pub(crate) fn new(scenario: &Scenario, flows: &[DataFlow]) -> Self {
+        let flow_delays = |flow: &DataFlow| {
             let connection = &scenario.connections[flow.connection];
             // Whether there are blocks does not depend on the seed.
             let receiver = App::new(flow.sender.opposite(), connection, 0);
@@ -132,7 +132,7 @@ impl BlockDelays {
             Side::Server => segment.source,
         };
         let connection = topology::connection_of(server.port);
-        let wanted = |flow: &Flow| flow.connection == connection && flow.sender == sender;
+        let wanted = |flow: &DataFlow| flow.connection == connection && flow.sender == sender;
         let number = self.senders.iter().position(wanted)?;
         Some((self.flows[number].as_mut()?, segment))
     }

@@ -6,7 +6,7 @@ use anabranch_net::Side;
 use anabranch_table::{Builder, Name, Named, Table, row};
 use anabranch_wire::{Flags, Packet, Segment};
 
-use crate::recorder::Flow;
+use crate::recorder::DataFlow;
 use crate::topology;
 
 /// The Multipath TCP option of a SYN.
@@ -84,7 +84,7 @@ impl Handshakes {
     }
 
     /// The table of SYNs.
-    pub(super) fn finish(&self, flows: &[Flow]) -> Table {
+    pub(super) fn finish(&self, flows: &[DataFlow]) -> Table {
         let mut table = Builder::new("handshakes");
         for (number, flow) in flows.iter().enumerate() {
             let own = self.counts.iter().filter(|((each, ..), _)| *each == flow.connection);

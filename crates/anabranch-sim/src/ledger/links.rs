@@ -9,15 +9,15 @@ use anabranch_wire::Instant;
 
 use super::arrivals::Arrived;
 use super::timelines::Timelines;
-use crate::recorder::Flow;
+use crate::recorder::DataFlow;
 use crate::scenario::Scenario;
-use crate::states::{State, StateSpan};
+use crate::states::{StateSpan, SubflowState};
 
 /// Uses and losses of capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// Nothing to send, because of the state of a subflow.
-    Idle(State),
+    Idle(SubflowState),
     /// Data that arrived for the first time.
     Useful,
     /// IP and TCP headers of segments with data.
@@ -39,7 +39,7 @@ pub(crate) enum Cause {
 impl Named for Cause {
     /// The names of the states, and those of the uses.
     const NAMES: &'static [&'static str] = &{
-        const STATES: usize = State::NAMES.len();
+        const STATES: usize = SubflowState::NAMES.len();
         const USES: [&str; 8] = [
             "useful",
             "headers",
@@ -53,7 +53,7 @@ impl Named for Cause {
         let mut names = [""; STATES + USES.len()];
         let mut at = 0;
         while at < names.len() {
-            names[at] = if at < STATES { State::NAMES[at] } else { USES[at - STATES] };
+            names[at] = if at < STATES { SubflowState::NAMES[at] } else { USES[at - STATES] };
             at += 1;
         }
         names
@@ -71,7 +71,7 @@ impl Named for Cause {
             Cause::OtherTraffic => 6,
             Cause::Outage => 7,
         };
-        State::NAMES.len() as u8 + number
+        SubflowState::NAMES.len() as u8 + number
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Links {
     /// The direction of each flow's data.
     towards: Vec<Side>,
     /// By path, the link that stands for the route towards the client, and towards the server.
-    main: Vec<[Place; 2]>,
+    main: Vec<[LinkSide; 2]>,
 }
 
 /// Totals of a link so far.
@@ -102,11 +102,11 @@ struct Meter {
 }
 
 /// A link: its path, and its direction in that path.
-pub(super) type Place = (usize, Side);
+pub(super) type LinkSide = (usize, Side);
 
 /// The losses of one flow on one link.
 pub(super) struct Account {
-    place: Place,
+    place: LinkSide,
     is_running: bool,
     reason: StateSpan,
     idle: BTreeMap<StateSpan, u128>,
@@ -115,16 +115,16 @@ pub(super) struct Account {
 }
 
 impl Links {
-    pub(super) fn new(scenario: &Scenario, flows: &[Flow], paths: &Paths) -> Self {
+    pub(super) fn new(scenario: &Scenario, flows: &[DataFlow], paths: &Paths) -> Self {
         let account = |place| Account {
             place,
             is_running: false,
-            reason: StateSpan::new(State::Absent),
+            reason: StateSpan::new(SubflowState::Absent),
             idle: BTreeMap::new(),
             total: 0,
             outage: 0,
         };
-        let of = |flow: &Flow| {
+        let of = |flow: &DataFlow| {
             let own = scenario.connections[flow.connection].paths.iter();
             let towards = flow.sender.opposite();
             // A link by which no packet leaves counts as well: its capacity is unused.
@@ -163,7 +163,7 @@ impl Links {
     }
 
     /// The accounts of a flow, by path.
-    pub(super) fn accounts(&self, number: usize) -> impl Iterator<Item = (Place, &Account)> {
+    pub(super) fn accounts(&self, number: usize) -> impl Iterator<Item = (LinkSide, &Account)> {
         self.accounts[number].iter().map(|account| (account.place, account))
     }
 
@@ -271,7 +271,7 @@ impl Links {
 
 /// The link of a path's route that is busy most of the time: its own, unless packets leave by another
 /// path. Few routes have a second link.
-fn main_link(paths: &Paths, path: usize, towards: Side) -> Place {
+fn main_link(paths: &Paths, path: usize, towards: Side) -> LinkSide {
     let own = (path, towards);
     let mut crossed = paths.crossed(path, towards);
     crossed

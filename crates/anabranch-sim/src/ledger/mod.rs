@@ -21,7 +21,7 @@ use anabranch_table::{Builder, Table};
 use anabranch_wire::Instant;
 
 use crate::host::Host;
-use crate::recorder::{Flow, flows};
+use crate::recorder::{DataFlow, flows};
 use crate::scenario::Scenario;
 use crate::statistics::Hosts;
 pub(crate) use arrivals::Arrivals;
@@ -31,7 +31,7 @@ use timelines::Timelines;
 
 /// The account of a run.
 pub(crate) struct Ledger {
-    flows: Vec<Flow>,
+    flows: Vec<DataFlow>,
     /// By flow.
     measured: Vec<Measured>,
     timelines: Timelines,
@@ -53,7 +53,7 @@ impl Ledger {
     pub(crate) fn new(scenario: &Scenario, paths: &Paths) -> Self {
         let flows = flows(scenario);
         let links = Links::new(scenario, &flows, paths);
-        let begin = |flow: &Flow| {
+        let begin = |flow: &DataFlow| {
             let start = scenario.connections[flow.connection].start;
             Measured::From(flow.measured_from(scenario.warm_up, Instant::ZERO + start))
         };

@@ -5,9 +5,9 @@ use anabranch_table::{Builder, Name, Table, row};
 use anabranch_wire::Instant;
 
 use crate::host::Host;
-use crate::recorder::Flow;
+use crate::recorder::DataFlow;
 use crate::scenario::Scenario;
-use crate::states::{State, StateSpan};
+use crate::states::{StateSpan, SubflowState};
 use crate::statistics::{FallbackReason, SubflowKey, SubflowTotals};
 use crate::topology;
 
@@ -26,7 +26,7 @@ row! {
         path: u32,
         subflow: Option<u32>,
         generation: Option<u32>,
-        state: Name<State>,
+        state: Name<SubflowState>,
         behind: Option<u32>,
         from_ns: u64,
         until_ns: u64,
@@ -45,15 +45,15 @@ struct Timeline {
 }
 
 impl Timelines {
-    pub(super) fn new(scenario: &Scenario, flows: &[Flow]) -> Self {
+    pub(super) fn new(scenario: &Scenario, flows: &[DataFlow]) -> Self {
         let timeline = |path: &usize| Timeline {
             path: *path,
             subflow: None,
-            reason: StateSpan::new(State::Absent),
-            shown: StateSpan::new(State::Absent),
+            reason: StateSpan::new(SubflowState::Absent),
+            shown: StateSpan::new(SubflowState::Absent),
             since: Instant::ZERO,
         };
-        let of = |flow: &Flow| {
+        let of = |flow: &DataFlow| {
             scenario.connections[flow.connection].paths.iter().map(timeline).collect()
         };
         Timelines { timelines: flows.iter().map(of).collect(), table: Builder::new("activities") }
@@ -65,14 +65,14 @@ impl Timelines {
         &mut self,
         now: Instant,
         number: usize,
-        flow: Flow,
+        flow: DataFlow,
         hosts: &[impl Host; 2],
         busy: &dyn Fn(usize) -> bool,
     ) {
         let host = &hosts[flow.sender as usize];
         let without = match has_fallen_back(now, host, flow.connection) {
-            true => StateSpan::new(State::FallenBack),
-            false => StateSpan::new(State::Absent),
+            true => StateSpan::new(SubflowState::FallenBack),
+            false => StateSpan::new(SubflowState::Absent),
         };
         let mut alive = 0_u32;
         for (stats, state) in host.states(flow.connection) {
@@ -83,10 +83,10 @@ impl Timelines {
             let Timeline { path, subflow, .. } = self.timelines[number][timeline];
             let gone = match subflow {
                 None if is_opening(&hosts[Side::Client as usize], flow.connection, path) => {
-                    StateSpan::new(State::Opening)
+                    StateSpan::new(SubflowState::Opening)
                 }
                 None => without,
-                Some(id) if alive & (1 << id.slot) == 0 => StateSpan::new(State::Closed),
+                Some(id) if alive & (1 << id.slot) == 0 => StateSpan::new(SubflowState::Closed),
                 Some(_) => continue,
             };
             self.set(now, number, timeline, gone, busy);
@@ -97,7 +97,7 @@ impl Timelines {
         &mut self,
         now: Instant,
         number: usize,
-        flow: Flow,
+        flow: DataFlow,
         (stats, state): (SubflowTotals, StateSpan),
         busy: &dyn Fn(usize) -> bool,
     ) {
@@ -112,7 +112,7 @@ impl Timelines {
         for other in 0..self.timelines[number].len() {
             let before = self.timelines[number][other].subflow.filter(|_| other != timeline);
             if before.is_some_and(|id| id.slot == stats.key.slot) {
-                self.set(now, number, other, StateSpan::new(State::Closed), busy);
+                self.set(now, number, other, StateSpan::new(SubflowState::Closed), busy);
             }
         }
     }
@@ -131,7 +131,7 @@ impl Timelines {
             timelines[timeline].subflow = Some(id);
             return timeline;
         }
-        let absent = StateSpan::new(State::Absent);
+        let absent = StateSpan::new(SubflowState::Absent);
         timelines.push(Timeline {
             path,
             subflow: Some(id),
@@ -171,7 +171,7 @@ impl Timelines {
     pub(super) fn reason(&self, number: usize, crosses: impl Fn(usize) -> bool) -> StateSpan {
         let timelines = self.timelines[number].iter().filter(|timeline| crosses(timeline.path));
         let closest = timelines.map(|timeline| timeline.reason).min_by_key(|reason| reason.rank());
-        closest.unwrap_or(StateSpan::new(State::Absent))
+        closest.unwrap_or(StateSpan::new(SubflowState::Absent))
     }
 
     /// The intervals that have ended.
@@ -210,7 +210,7 @@ fn has_fallen_back(now: Instant, host: &impl Host, connection: usize) -> bool {
 /// Returns `true` if the client is opening a subflow of a connection on this path.
 fn is_opening(client: &impl Host, connection: usize, path: usize) -> bool {
     client.states(connection).any(|(stats, state)| {
-        state.state == State::Opening && topology::path_of(stats.local.address) == Some(path)
+        state.state == SubflowState::Opening && topology::path_of(stats.local.address) == Some(path)
     })
 }
 
@@ -218,7 +218,9 @@ impl Timeline {
     /// A full congestion window or pacing on a busy path mean that the path limits the subflow.
     fn seen(&self, busy: bool) -> StateSpan {
         match self.reason.state {
-            State::CongestionWindow | State::Paced if busy => StateSpan::new(State::Sending),
+            SubflowState::CongestionWindow | SubflowState::Paced if busy => {
+                StateSpan::new(SubflowState::Sending)
+            }
             _ => self.reason,
         }
     }

@@ -166,7 +166,8 @@ impl Metrics {
 
 /// The names of the flows, in the order in which the tables of a run number them.
 pub fn flow_names(scenario: &Scenario) -> Vec<String> {
-    let name = |flow: recorder::Flow| scenario.connections[flow.connection].flow_name(flow.sender);
+    let name =
+        |flow: recorder::DataFlow| scenario.connections[flow.connection].flow_name(flow.sender);
     recorder::flows(scenario).into_iter().map(name).collect()
 }
 
@@ -256,7 +257,7 @@ impl Run<'_> {
         }
     }
 
-    fn completion_s(&self, flow: &recorder::Flow, blocks: &Blocks) -> Option<f64> {
+    fn completion_s(&self, flow: &recorder::DataFlow, blocks: &Blocks) -> Option<f64> {
         let connection = &self.scenario.connections[flow.connection];
         let count = connection.workload.count()?;
         let delivered = blocks.delivered_after_acceptance();

@@ -6,7 +6,7 @@ use anabranch_wire::Duration;
 use super::numbers::{deviation, mean, ordered, quantile};
 use super::rows::{Rows, find, numbers_of};
 use super::{Name, Value};
-use crate::recorder::Flow;
+use crate::recorder::DataFlow;
 use crate::scenario::Scenario;
 
 /// Metrics over the time in which the application received data.
@@ -40,13 +40,13 @@ impl Series {
 pub(super) fn all(
     scenario: &Scenario,
     tables: &[Table],
-    flows: &[Flow],
+    flows: &[DataFlow],
 ) -> Vec<(Series, Option<f64>)> {
     let [connections, subflows] =
         ["connection_samples", "subflow_samples"].map(|name| find(tables, name));
     let of_connections = Rows::by_connection(connections, flows.len());
     let of_subflows = Rows::by_connection(subflows, flows.len());
-    let of = |(number, flow): (usize, &Flow)| {
+    let of = |(number, flow): (usize, &DataFlow)| {
         let connection = &scenario.connections[flow.connection];
         let samples = Samples::of(connections, of_connections.of(number));
         let subflows = SubflowSamples::of(subflows, of_subflows.of(number));

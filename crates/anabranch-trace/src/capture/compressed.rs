@@ -13,9 +13,10 @@ pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Box<dyn Read 
         bytes if is_gzip(bytes) => {
             Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file)))
         }
-        bytes if is_zstandard(bytes) => {
-            Box::new(BufReader::with_capacity(BUFFER, Frames { state: Some(State::Between(file)) }))
-        }
+        bytes if is_zstandard(bytes) => Box::new(BufReader::with_capacity(
+            BUFFER,
+            Frames { state: Some(FrameState::Between(file)) },
+        )),
         _ => Box::new(file),
     })
 }
@@ -42,10 +43,10 @@ fn is_zstandard(bytes: &[u8]) -> bool {
 /// The frames of a Zstandard file, one after another.
 struct Frames<R: BufRead> {
     /// `None` after an error.
-    state: Option<State<R>>,
+    state: Option<FrameState<R>>,
 }
 
-enum State<R: BufRead> {
+enum FrameState<R: BufRead> {
     Between(R),
     Within(Box<StreamingDecoder<R, FrameDecoder>>),
 }
@@ -55,20 +56,20 @@ impl<R: BufRead> Read for Frames<R> {
         loop {
             match self.state.take() {
                 None => return Err(io::Error::other("reading went on after an error")),
-                Some(State::Between(mut file)) => {
+                Some(FrameState::Between(mut file)) => {
                     if file.fill_buf()?.is_empty() {
-                        self.state = Some(State::Between(file));
+                        self.state = Some(FrameState::Between(file));
                         return Ok(0);
                     }
                     self.state = Some(begin(file)?);
                 }
-                Some(State::Within(mut frame)) => {
+                Some(FrameState::Within(mut frame)) => {
                     let read = frame.read(out)?;
                     if read > 0 || out.is_empty() {
-                        self.state = Some(State::Within(frame));
+                        self.state = Some(FrameState::Within(frame));
                         return Ok(read);
                     }
-                    self.state = Some(State::Between(frame.into_inner()));
+                    self.state = Some(FrameState::Between(frame.into_inner()));
                 }
             }
         }
@@ -76,13 +77,13 @@ impl<R: BufRead> Read for Frames<R> {
 }
 
 /// Open the frame that begins here, or skip it.
-fn begin<R: BufRead>(mut file: R) -> io::Result<State<R>> {
+fn begin<R: BufRead>(mut file: R) -> io::Result<FrameState<R>> {
     let magic: Vec<u8> = file.fill_buf()?.iter().take(4).copied().collect();
     if let [0x50..=0x5f, 0x2a, 0x4d, 0x18] = magic[..] {
-        return skip(file).map(State::Between);
+        return skip(file).map(FrameState::Between);
     }
     let frame = StreamingDecoder::new(file).map_err(io::Error::other)?;
-    Ok(State::Within(Box::new(frame)))
+    Ok(FrameState::Within(Box::new(frame)))
 }
 
 /// Skip a frame without data: its magic number, its length, and the bytes that the length counts. RFC 8878.

@@ -6,7 +6,7 @@ use anabranch_wire::{CapturedSegment, Instant};
 use etherparse::{Ipv6ExtensionSlice, LaxIpSlice, LaxIpv4Slice, LaxIpv6Slice};
 
 use super::Frame;
-use super::fragments::{Fragment, Fragments, Key};
+use super::fragments::{Fragment, FragmentKey, Fragments};
 use super::header::{Found, Layer};
 use super::layer;
 use super::link;
@@ -105,7 +105,8 @@ impl Decoder {
         now: Instant,
     ) -> Option<(Vec<u8>, u64)> {
         let Network { source, destination, .. } = piece.network;
-        let key = Key { source, destination, protocol: piece.protocol, id: piece.id, place };
+        let key =
+            FragmentKey { source, destination, protocol: piece.protocol, id: piece.id, place };
         (!piece.is_cut).then(|| self.fragments.add(key, &piece.fragment, now))?
     }
 }

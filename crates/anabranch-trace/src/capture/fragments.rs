@@ -9,7 +9,7 @@ use etherparse::{IpFragOffset, IpNumber};
 
 /// The identity of a fragmented packet at one place of the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct FragmentKey {
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
     pub(super) protocol: u8,
@@ -28,13 +28,13 @@ pub(super) struct Fragment<'a> {
 /// Packets of which fragments are missing.
 #[derive(Default)]
 pub(super) struct Fragments {
-    waiting: HashMap<Key, Waiting>,
+    waiting: HashMap<FragmentKey, PartialPacket>,
     /// The keys of `waiting` in the order of their first fragments.
-    order: VecDeque<(Key, u64)>,
+    order: VecDeque<(FragmentKey, u64)>,
     created: u64,
 }
 
-struct Waiting {
+struct PartialPacket {
     buffer: IpDefragBuf,
     fragments: u64,
     begin: Instant,
@@ -46,7 +46,7 @@ impl Fragments {
     /// number of its fragments.
     pub(super) fn add(
         &mut self,
-        key: Key,
+        key: FragmentKey,
         fragment: &Fragment<'_>,
         now: Instant,
     ) -> Option<(Vec<u8>, u64)> {
@@ -55,7 +55,7 @@ impl Fragments {
             self.created += 1;
             self.order.push_back((key, self.created));
             let buffer = IpDefragBuf::new(IpNumber(key.protocol), Vec::new(), Vec::new());
-            let waiting = Waiting { buffer, fragments: 0, begin: now, number: self.created };
+            let waiting = PartialPacket { buffer, fragments: 0, begin: now, number: self.created };
             self.waiting.insert(key, waiting);
         }
         let waiting = self.waiting.get_mut(&key)?;
@@ -67,7 +67,7 @@ impl Fragments {
         if !waiting.buffer.is_complete() {
             return None;
         }
-        let Waiting { buffer, fragments, .. } = self.waiting.remove(&key)?;
+        let PartialPacket { buffer, fragments, .. } = self.waiting.remove(&key)?;
         Some((buffer.take_bufs().0, fragments))
     }
 

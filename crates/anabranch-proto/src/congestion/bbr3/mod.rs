@@ -65,7 +65,7 @@ impl BuildCongestionControl for Bbr3Config {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BbrState {
     /// The rate doubles in each round trip until the pipe is full.
     Startup,
     /// The queue of the startup drains. `since`: the number of the round trip in which it began.
@@ -82,33 +82,33 @@ enum State {
     ProbeRtt,
 }
 
-impl State {
+impl BbrState {
     fn pacing_gain(self) -> u64 {
         match self {
-            State::Startup => STARTUP_PACING,
-            State::Drain { .. } => 50,
-            State::Down => 90,
-            State::Up => 125,
-            State::Cruise | State::Refill | State::ProbeRtt => UNIT,
+            BbrState::Startup => STARTUP_PACING,
+            BbrState::Drain { .. } => 50,
+            BbrState::Down => 90,
+            BbrState::Up => 125,
+            BbrState::Cruise | BbrState::Refill | BbrState::ProbeRtt => UNIT,
         }
     }
 
     fn window_gain(self) -> u64 {
         match self {
-            State::Up => 225,
-            State::ProbeRtt => 50,
+            BbrState::Up => 225,
+            BbrState::ProbeRtt => 50,
             _ => DEFAULT_WINDOW,
         }
     }
 
     /// Draft: `IsInAProbeBWState`.
     fn cycles(self) -> bool {
-        matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
+        matches!(self, BbrState::Down | BbrState::Cruise | BbrState::Refill | BbrState::Up)
     }
 
     /// Draft: `IsProbingBW`.
     fn accelerates(self) -> bool {
-        matches!(self, State::Startup | State::Refill | State::Up)
+        matches!(self, BbrState::Startup | BbrState::Refill | BbrState::Up)
     }
 }
 
@@ -125,7 +125,7 @@ struct Bbr3 {
     prior_cwnd: u64,
     /// Set when the startup ends, for views and tables: BBR does not use it.
     ssthresh: Option<u64>,
-    state: State,
+    state: BbrState,
     /// Bytes a second; `None` before the first round-trip time.
     pacing_rate: Option<u64>,
     /// The largest bandwidth of the last cycle, and of the present one.
@@ -150,7 +150,7 @@ struct Bbr3 {
     bounds: Bounds,
     probing: Probing,
     /// Bounds before the last losses, and the state that they ended.
-    undo: (Bounds, Option<State>),
+    undo: (Bounds, Option<BbrState>),
     /// Number of the segment that was lost last, and ranges of lost segments in this round trip.
     lost_ranges: (u64, u32),
     /// The round trip that ended began in fast recovery.
@@ -175,7 +175,7 @@ impl Bbr3 {
             cwnd: initial_window,
             prior_cwnd: 0,
             ssthresh: None,
-            state: State::Startup,
+            state: BbrState::Startup,
             pacing_rate: None,
             max_bandwidth: [Bandwidth::default(); 2],
             delivered: 0,
@@ -230,7 +230,7 @@ impl Bbr3 {
     /// Draft: `QuantizationBudget`.
     fn with_bursts(&self, segments: u64) -> u64 {
         let fewest = (BURSTS * self.burst_segments()).max(FEWEST_SEGMENTS);
-        segments.max(fewest) + if self.state == State::Up { 2 } else { 0 }
+        segments.max(fewest) + if self.state == BbrState::Up { 2 } else { 0 }
     }
 
     /// Draft: `Inflight`.
@@ -321,14 +321,14 @@ impl Bbr3 {
         if self.round_start && !self.is_application_limited(rate) {
             self.full.on_round(Bandwidth::of(rate.segments, rate.interval));
         }
-        if self.state == State::Startup {
+        if self.state == BbrState::Startup {
             self.check_startup_losses(sample, rate);
             if self.full.was_reached {
-                self.state = State::Drain { since: self.rounds };
+                self.state = BbrState::Drain { since: self.rounds };
                 self.ssthresh = Some(self.inflight(self.bandwidth(), UNIT));
             }
         }
-        if let State::Drain { since } = self.state
+        if let BbrState::Drain { since } = self.state
             && (sample.in_flight <= self.inflight(self.bandwidth(), UNIT)
                 || self.rounds > since + DRAIN_ROUNDS)
         {
@@ -346,7 +346,7 @@ impl Bbr3 {
             && ranges >= STARTUP_LOST_RANGES
             && bounds::is_too_high(rate.lost, rate.in_flight)
         {
-            self.undo.1 = Some(State::Startup);
+            self.undo.1 = Some(BbrState::Startup);
             self.full.was_reached = true;
             let delivered = self.bdp(self.bandwidth(), UNIT).max(self.latest.delivered);
             self.bounds.long_term = Some(delivered);
@@ -357,15 +357,15 @@ impl Bbr3 {
 
     /// Draft: `CheckProbeRTT`.
     fn check_probe_rtt(&mut self, sample: &RateSample) {
-        if self.state != State::ProbeRtt && self.min_rtt.has_expired && !self.idle_restart {
+        if self.state != BbrState::ProbeRtt && self.min_rtt.has_expired && !self.idle_restart {
             self.save_cwnd();
-            self.state = State::ProbeRtt;
+            self.state = BbrState::ProbeRtt;
             self.probe_rtt_until = None;
             self.few_in_flight.0 = sample.delivered;
             self.probing.ack_phase = AckPhase::ProbeStopping;
             self.start_round();
         }
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.handle_probe_rtt(sample);
         }
         if sample.acked > 0 {
@@ -388,7 +388,7 @@ impl Bbr3 {
     }
 
     fn probe_rtt_cwnd(&self) -> u64 {
-        self.bdp(self.bandwidth(), State::ProbeRtt.window_gain()).max(FEWEST_SEGMENTS)
+        self.bdp(self.bandwidth(), BbrState::ProbeRtt.window_gain()).max(FEWEST_SEGMENTS)
     }
 
     /// Draft: `CheckProbeRTTDone`, `ExitProbeRTT`.
@@ -401,9 +401,9 @@ impl Bbr3 {
         self.bounds.reset_short_term();
         if self.full.was_reached {
             self.start_down(now);
-            self.state = State::Cruise;
+            self.state = BbrState::Cruise;
         } else {
-            self.state = State::Startup;
+            self.state = BbrState::Startup;
         }
     }
 
@@ -424,8 +424,8 @@ impl Bbr3 {
         if !lost.app_limited {
             self.bounds.long_term = Some(safe.max(bounds::reduced(self.target_inflight())));
         }
-        if self.state == State::Up {
-            self.undo.1 = Some(State::Up);
+        if self.state == BbrState::Up {
+            self.undo.1 = Some(BbrState::Up);
             self.start_down(lost.now);
         }
     }
@@ -438,13 +438,13 @@ impl Bbr3 {
         let (before, state) = std::mem::take(&mut self.undo);
         self.bounds.undo(before);
         match state {
-            Some(State::Startup) if self.state != State::Startup => {
+            Some(BbrState::Startup) if self.state != BbrState::Startup => {
                 self.full.was_reached = false;
-                if self.state != State::ProbeRtt {
-                    self.state = State::Startup;
+                if self.state != BbrState::ProbeRtt {
+                    self.state = BbrState::Startup;
                 }
             }
-            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => {
+            Some(BbrState::Up) if !matches!(self.state, BbrState::Up | BbrState::ProbeRtt) => {
                 self.start_refill();
             }
             _ => {}
@@ -487,7 +487,7 @@ impl Bbr3 {
             self.cwnd += sample.acked;
         }
         self.cwnd = self.cwnd.max(FEWEST_SEGMENTS);
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
         }
         self.bound_cwnd();
@@ -496,9 +496,9 @@ impl Bbr3 {
     /// Draft: `BoundCwndForModel`.
     fn bound_cwnd(&mut self) {
         let long_term = match self.state {
-            State::Down | State::Refill | State::Up => self.bounds.long_term,
-            State::Cruise | State::ProbeRtt => self.bounds.with_headroom(FEWEST_SEGMENTS),
-            State::Startup | State::Drain { .. } => None,
+            BbrState::Down | BbrState::Refill | BbrState::Up => self.bounds.long_term,
+            BbrState::Cruise | BbrState::ProbeRtt => self.bounds.with_headroom(FEWEST_SEGMENTS),
+            BbrState::Startup | BbrState::Drain { .. } => None,
         };
         for bound in [long_term, self.bounds.in_flight].into_iter().flatten() {
             self.cwnd = self.cwnd.min(bound.max(FEWEST_SEGMENTS));
@@ -507,7 +507,7 @@ impl Bbr3 {
 
     /// Draft: `SaveCwnd`.
     fn save_cwnd(&mut self) {
-        self.prior_cwnd = match self.recovery == Phase::Open && self.state != State::ProbeRtt {
+        self.prior_cwnd = match self.recovery == Phase::Open && self.state != BbrState::ProbeRtt {
             true => self.cwnd,
             false => self.prior_cwnd.max(self.cwnd),
         };
@@ -552,7 +552,7 @@ impl CongestionControl for Bbr3 {
         self.aggregation_since.0 = now;
         if self.state.cycles() {
             self.pacing_rate = Some(self.rate(self.bandwidth(), UNIT));
-        } else if self.state == State::ProbeRtt {
+        } else if self.state == BbrState::ProbeRtt {
             self.end_probe_rtt(now);
         }
     }

@@ -3,7 +3,7 @@
 use anabranch_wire::{Duration, Instant};
 
 use super::bounds;
-use super::{Bbr3, State, UNIT};
+use super::{Bbr3, BbrState, UNIT};
 use crate::congestion::bandwidth::Bandwidth;
 use crate::congestion::{DeliveryRate, RateSample};
 
@@ -63,7 +63,7 @@ impl Bbr3 {
         self.probing.since = now;
         self.probing.ack_phase = AckPhase::ProbeStopping;
         self.start_round();
-        self.state = State::Down;
+        self.state = BbrState::Down;
     }
 
     /// Draft: `StartProbeBW_REFILL`.
@@ -74,7 +74,7 @@ impl Bbr3 {
         self.probing.was_precautionary = false;
         self.probing.ack_phase = AckPhase::Refilling;
         self.start_round();
-        self.state = State::Refill;
+        self.state = BbrState::Refill;
     }
 
     /// Draft: `StartProbeBW_UP`.
@@ -83,7 +83,7 @@ impl Bbr3 {
         self.probing.ack_phase = AckPhase::ProbeStarting;
         self.start_round();
         self.full.restart(Bandwidth::of(rate.segments, rate.interval));
-        self.state = State::Up;
+        self.state = BbrState::Up;
         self.raise_slope();
     }
 
@@ -93,10 +93,12 @@ impl Bbr3 {
             return;
         }
         match self.state {
-            State::Down | State::Cruise if self.is_time_to_probe(sample.now) => self.start_refill(),
-            State::Down if self.is_time_to_cruise(sample) => self.state = State::Cruise,
-            State::Refill if self.round_start => self.start_up(rate),
-            State::Up => self.check_going_down(sample, rate),
+            BbrState::Down | BbrState::Cruise if self.is_time_to_probe(sample.now) => {
+                self.start_refill()
+            }
+            BbrState::Down if self.is_time_to_cruise(sample) => self.state = BbrState::Cruise,
+            BbrState::Refill if self.round_start => self.start_up(rate),
+            BbrState::Up => self.check_going_down(sample, rate),
             _ => {}
         }
     }
@@ -157,7 +159,7 @@ impl Bbr3 {
             && !bounds::is_too_high(rate.lost, rate.in_flight)
         {
             self.bounds.long_term = Some(bound.max(rate.in_flight));
-            if self.state == State::Up {
+            if self.state == BbrState::Up {
                 self.grow_long_term(sample);
             }
         }

@@ -12,14 +12,14 @@ use crate::view::{Slot, SubflowSet};
 #[derive(Debug, Default)]
 pub(super) struct Resends {
     /// The queues, by slot.
-    queues: Vec<VecDeque<Waiting>>,
+    queues: Vec<VecDeque<WaitingSegment>>,
     /// All data from here on must be sent again, as far as it was sent or assigned.
     from: Option<u64>,
 }
 
 /// A segment's data that waits on a subflow.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingSegment {
     start: u64,
     payload: Payload,
     /// Data from here on was assigned later, and follows.
@@ -100,13 +100,13 @@ impl SendQueue {
             let bytes = (end - start).min(mss.into()) as u32;
             let payload = self.payload(start, bytes);
             let next = start + u64::from(bytes);
-            self.wait_on(slot, Waiting { start, payload, precedes, pushed: next == end });
+            self.wait_on(slot, WaitingSegment { start, payload, precedes, pushed: next == end });
             self.add_assigned(slot, bytes.into());
             start = next;
         }
     }
 
-    fn wait_on(&mut self, slot: Slot, waiting: Waiting) {
+    fn wait_on(&mut self, slot: Slot, waiting: WaitingSegment) {
         let queues = &mut self.resends.get_or_insert_default().queues;
         if queues.len() <= slot.index() {
             queues.resize_with(slot.index() + 1, VecDeque::new);
@@ -125,7 +125,7 @@ impl SendQueue {
         }
         let Mapped { start, len, pushed, .. } = *acknowledged;
         let payload = self.payload(start, len);
-        self.wait_on(to, Waiting { start, payload, precedes: start, pushed });
+        self.wait_on(to, WaitingSegment { start, payload, precedes: start, pushed });
         true
     }
 
@@ -142,14 +142,19 @@ impl SendQueue {
     /// shorter than that.
     pub(crate) fn take_resend(&mut self, slot: Slot, mss: u32) -> Option<Resend> {
         let queue = self.resends.as_mut()?.queues.get_mut(slot.index())?;
-        let Waiting { start, payload, precedes, pushed } = queue.pop_front()?;
+        let WaitingSegment { start, payload, precedes, pushed } = queue.pop_front()?;
         let len = payload.len().min(mss as usize);
         self.assigned[slot] -= len as u64;
         if len == payload.len() {
             return Some(Resend { start, payload, pushed });
         }
         let rest = payload.slice(len, payload.len());
-        queue.push_front(Waiting { start: start + len as u64, payload: rest, precedes, pushed });
+        queue.push_front(WaitingSegment {
+            start: start + len as u64,
+            payload: rest,
+            precedes,
+            pushed,
+        });
         Some(Resend { start, payload: payload.slice(0, len), pushed: false })
     }
 

@@ -6,7 +6,7 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Options, Outcome, RunError};
 
 use crate::account;
-use crate::draw::{self, Drawn, Flow};
+use crate::draw::{self, Drawn, DrawnFlow};
 
 /// Far more events than any run needs. A run exceeds it if time stands still, or if the hosts send
 /// each other segments endlessly.
@@ -114,7 +114,7 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     let mut tally =
         Tally { segments: outcome.segments, digest: outcome.digest, ..Tally::default() };
     for (index, flow) in drawn.flows.iter().enumerate() {
-        let Flow { connection, size, keep_alive, checksums, may_fail } = *flow;
+        let DrawnFlow { connection, size, keep_alive, checksums, may_fail } = *flow;
         let value = |name| column(outcome, "connections", name)[index];
         let (completed, failed) = (value("completed") == 1, value("failed") == 1);
         let (delivered, corrupt) = (value("bytes_delivered"), value("corrupt_bytes"));

@@ -70,11 +70,11 @@ pub(crate) struct Drawn {
     /// A middlebox changes the stream.
     pub(crate) rewrites: bool,
     /// The flows, in the order of the outcome's tables.
-    pub(crate) flows: Vec<Flow>,
+    pub(crate) flows: Vec<DrawnFlow>,
 }
 
 /// Data of a connection in one direction.
-pub(crate) struct Flow {
+pub(crate) struct DrawnFlow {
     /// Number of the connection.
     pub(crate) connection: u64,
     /// Bytes to transfer.
@@ -418,7 +418,7 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     let may_fail = boxes.harm || black_hole || limited || path_manager == "initial_only";
     // Data that goes both ways is two flows.
     for _ in 0..if direction == "both" { 2 } else { 1 } {
-        drawn.flows.push(Flow {
+        drawn.flows.push(DrawnFlow {
             connection: index,
             size,
             keep_alive,
