@@ -81,6 +81,12 @@ impl Stream {
         self.world.with(host, |world| world.hosts[host].endpoint.connection_stats(world.now, id))
     }
 
+    /// Returns `true` if the connection has ended, in order or with an error. Data may still be unread.
+    pub fn has_ended(&self) -> bool {
+        let (host, id) = (self.host, self.id);
+        self.world.with(host, |world| world.hosts[host].has_ended(id))
+    }
+
     /// Totals of the open subflows.
     pub fn subflows(&self) -> Vec<SubflowStats> {
         let (host, id) = (self.host, self.id);

@@ -40,7 +40,7 @@ pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 25] = [
+const CASES: [(&str, Case, usize); 26] = [
     ("curl without changes", unmodified::curl, 1),
     ("Chromium without changes", unmodified::chromium, 1),
     ("iperf3 without changes", unmodified::iperf3, 1),
@@ -57,6 +57,7 @@ const CASES: [(&str, Case, usize); 25] = [
     ("all programs without a proxy, over IPv6", tun::ipv6, 1),
     ("uplinks of both address families", ipv6::uplinks, 1),
     ("a relay drains", operation::draining, 1),
+    ("an answer before a reset", operation::answer_before_reset, 1),
     ("logs without destinations", operation::logs, 1),
     ("SIGHUP", operation::hangup, 1),
     ("strangers cannot fill a relay", strangers::cannot_fill_the_relay, 1),
