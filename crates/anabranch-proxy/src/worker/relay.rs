@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::carry::{SocketEnd, carry, prepare};
 use super::metrics::Outcome;
@@ -90,19 +90,11 @@ fn prefixes(ranges: &[String]) -> io::Result<Vec<Prefix>> {
 }
 
 async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
-    let mut draining = service.shared.draining.subscribe();
-    loop {
-        let (stream, client) = tokio::select! {
-            accepted = listener.accept() => accepted?,
-            _ = draining.wait_for(|draining| *draining) => break,
-        };
+    let connections = &service.shared.connections;
+    while let Some(accepted) = connections.next(listener.accept()).await {
+        let (stream, client) = accepted?;
         let service = Arc::clone(&service);
-        tokio::spawn(async move {
-            let _open = service.shared.metrics.opened(&service.shared.ended);
-            if let Err(error) = service.handle(stream, client).await {
-                debug!(%error, "a client's connection");
-            }
-        });
+        connections.serve(async move { service.handle(stream, client).await });
     }
     drop(listener);
     std::future::pending().await
