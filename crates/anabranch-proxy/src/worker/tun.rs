@@ -48,7 +48,10 @@ async fn serve(
         let (shared, relay) = (Arc::clone(&shared), relay.clone());
         connections.serve(async move { handle(incoming, config, &relay, &shared).await });
     }
-    std::future::pending().await
+    // Without an answer, programs would not try again before their own timeouts.
+    loop {
+        interceptor.next().await?.refuse();
+    }
 }
 
 async fn handle(

@@ -40,7 +40,7 @@ pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 26] = [
+const CASES: [(&str, Case, usize); 27] = [
     ("curl without changes", unmodified::curl, 1),
     ("Chromium without changes", unmodified::chromium, 1),
     ("iperf3 without changes", unmodified::iperf3, 1),
@@ -55,6 +55,7 @@ const CASES: [(&str, Case, usize); 26] = [
     ("an uplink is used up to its budget", budget, 1),
     ("all programs without a proxy", tun::ipv4, 1),
     ("all programs without a proxy, over IPv6", tun::ipv6, 1),
+    ("a client without a proxy drains", tun::draining, 1),
     ("uplinks of both address families", ipv6::uplinks, 1),
     ("a relay drains", operation::draining, 1),
     ("an answer before a reset", operation::answer_before_reset, 1),
