@@ -3,6 +3,7 @@
 mod capture;
 mod carry;
 mod client;
+mod clients;
 mod connections;
 mod counted_device;
 mod measure;

@@ -1,6 +1,5 @@
 //! The relay: clients' connections, and connections to their destinations.
 
-use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
@@ -16,6 +15,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use super::carry::{SocketEnd, carry, prepare};
+use super::clients::{Clients, Place};
 use super::metrics::Outcome;
 use super::probe::Service as Probe;
 use super::waiting::Waiting;
@@ -42,20 +42,11 @@ struct Service {
     shared: Arc<Shared>,
     verifier: Mutex<Verifier>,
     destinations: Destinations,
-    max_connections: usize,
-    max_per_client: usize,
-    /// Connections of each client address.
-    clients: Mutex<BTreeMap<IpAddr, usize>>,
+    clients: Clients,
     waiting: Waiting,
     /// The probe that runs: two would measure each other.
     probe: Semaphore,
     log: RefusalLog,
-}
-
-/// A place among the connections of a client address.
-struct Place<'a> {
-    service: &'a Service,
-    client: IpAddr,
 }
 
 /// Listen for clients. The result takes their connections.
@@ -74,9 +65,7 @@ pub(super) fn start(
     let service = Service {
         verifier: Mutex::new(Verifier::new(key, clock::milliseconds())),
         destinations: Destinations { denied, allowed },
-        max_connections: *max_connections,
-        max_per_client: *max_connections_per_client,
-        clients: Mutex::default(),
+        clients: Clients::new(*max_connections, *max_connections_per_client),
         waiting: Waiting::default(),
         probe: Semaphore::new(1),
         log: RefusalLog::default(),
@@ -102,7 +91,7 @@ async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
 
 impl Service {
     async fn handle(&self, mut stream: Stream, client: SocketAddr) -> io::Result<()> {
-        let mut waiting = self.waiting.enter(self.waiting_places());
+        let mut waiting = self.waiting.enter(self.clients.places_for_others());
         let admitted = tokio::select! {
             biased;
             admitted = self.receive(&mut stream, client.ip()) => admitted?,
@@ -117,14 +106,6 @@ impl Service {
             Some((request, _place)) => self.serve(stream, client.ip(), &request).await,
             None => Ok(()),
         }
-    }
-
-    /// Places for connections without an admitted request: those that clients leave free, and at least
-    /// a quarter of all.
-    fn waiting_places(&self) -> usize {
-        let admitted: usize = lock(&self.clients).values().sum();
-        let least = self.max_connections.div_ceil(4).max(1);
-        self.max_connections.saturating_sub(admitted).max(least)
     }
 
     /// Receive a request. Without one that is admitted, the connection has ended.
@@ -195,22 +176,10 @@ impl Service {
             self.log.warn(client, "the destination is denied, or not public and not allowed");
             return Err((ErrorCode::NotAuthorized, Outcome::NotAllowed));
         }
-        self.place(client).ok_or_else(|| {
+        self.clients.enter(client).ok_or_else(|| {
             self.log.warn(client, "too many connections");
             (ErrorCode::ResourceExceeded, Outcome::Overload)
         })
-    }
-
-    /// A place for one more connection of a client, if there is one.
-    fn place(&self, client: IpAddr) -> Option<Place<'_>> {
-        let mut clients = lock(&self.clients);
-        let total: usize = clients.values().sum();
-        let own = clients.get(&client).copied().unwrap_or(0);
-        if total >= self.max_connections || own >= self.max_per_client {
-            return None;
-        }
-        clients.insert(client, own + 1);
-        Some(Place { service: self, client })
     }
 
     async fn carry(
@@ -277,18 +246,6 @@ impl RefusalLog {
         }
         *last = Some(now);
         warn!(%client, suppressed = std::mem::take(suppressed), "{why}");
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut clients = lock(&self.service.clients);
-        if let Some(own) = clients.get_mut(&self.client) {
-            *own -= 1;
-            if *own == 0 {
-                clients.remove(&self.client);
-            }
-        }
     }
 }
 
