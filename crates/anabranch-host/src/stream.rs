@@ -131,6 +131,14 @@ impl Stream {
         self.world.with(host, |world| world.hosts[host].poll_write(id, context, data))
     }
 
+    /// Open all of the receive buffer; see [`Endpoint::open_receive_buffer`].
+    ///
+    /// [`Endpoint::open_receive_buffer`]: anabranch_proto::Endpoint::open_receive_buffer
+    pub fn open_receive_buffer(&self) {
+        let (host, id) = (self.host, self.id);
+        self.world.with(host, |world| world.hosts[host].endpoint.open_receive_buffer(id));
+    }
+
     /// Reset the connection: MP_FASTCLOSE, or RST for TCP.
     pub fn abort(&self) {
         let (host, id) = (self.host, self.id);

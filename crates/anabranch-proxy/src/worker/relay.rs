@@ -30,6 +30,9 @@ use crate::proof::{Key, Refusal, Verifier};
 const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Longest time until a destination answers (this project).
 const MOST_CONNECTING_TIME: Duration = Duration::from_secs(20);
+/// Receive buffer of a connection without an admitted request: at least the ten segments that a sender
+/// starts with (RFC 6928 §2).
+const STRANGERS_BUFFER: u32 = 16 << 10;
 /// Time for a client to read an answer without data (this project).
 const MOST_READING_TIME: Duration = Duration::from_secs(5);
 /// Least time between two lines about refusals (this project).
@@ -60,7 +63,8 @@ pub(super) fn start(
         return Err(io::Error::other("this is no relay"));
     };
     let (allowed, denied) = (prefixes(allow)?, prefixes(deny)?);
-    let listener = shared.host.listen(*port)?;
+    let config = shared.host.config().clone().first_receive_buffer(Some(STRANGERS_BUFFER));
+    let listener = shared.host.listen_with(*port, config)?;
     info!(port, "ready for clients");
     let service = Service {
         verifier: Mutex::new(Verifier::new(key, clock::milliseconds())),
@@ -122,7 +126,10 @@ impl Service {
         let received = received.inspect_err(|_| stream.abort())?;
         let (answer, outcome) = match received {
             Ok(request) => match self.admit(&request, client) {
-                Ok(place) => return Ok(Some((request, place))),
+                Ok(place) => {
+                    stream.open_receive_buffer();
+                    return Ok(Some((request, place)));
+                }
                 Err((code, outcome)) => (Request::refuse(code, &[0]), outcome),
             },
             Err(answer) => (answer, Outcome::Malformed),
