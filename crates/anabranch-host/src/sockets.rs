@@ -468,6 +468,10 @@ impl Sockets {
         }
     }
 
+    pub(crate) fn has_ended(&self, id: ConnectionId) -> bool {
+        self.sockets.get(&id).is_none_or(|socket| matches!(socket.state, State::Ended(_)))
+    }
+
     /// The program drops the stream. `unread` says whether it leaves data.
     pub(crate) fn release(&mut self, id: ConnectionId, unread: bool) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };

@@ -81,6 +81,12 @@ impl Stream {
         self.world.with(host, |world| world.hosts[host].endpoint.connection_stats(world.now, id))
     }
 
+    /// Returns `true` if the connection has ended, in order or with an error. Data may still be unread.
+    pub fn has_ended(&self) -> bool {
+        let (host, id) = (self.host, self.id);
+        self.world.with(host, |world| world.hosts[host].has_ended(id))
+    }
+
     /// Totals of the open subflows.
     pub fn subflows(&self) -> Vec<SubflowStats> {
         let (host, id) = (self.host, self.id);
@@ -123,6 +129,14 @@ impl Stream {
     pub fn poll_send(&mut self, context: &mut Context<'_>, data: Bytes) -> Poll<io::Result<usize>> {
         let (host, id) = (self.host, self.id);
         self.world.with(host, |world| world.hosts[host].poll_write(id, context, data))
+    }
+
+    /// Open all of the receive buffer; see [`Endpoint::open_receive_buffer`].
+    ///
+    /// [`Endpoint::open_receive_buffer`]: anabranch_proto::Endpoint::open_receive_buffer
+    pub fn open_receive_buffer(&self) {
+        let (host, id) = (self.host, self.id);
+        self.world.with(host, |world| world.hosts[host].endpoint.open_receive_buffer(id));
     }
 
     /// Reset the connection: MP_FASTCLOSE, or RST for TCP.

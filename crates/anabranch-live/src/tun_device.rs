@@ -16,8 +16,8 @@ use crate::sys::{self, LONGEST_FRAME, Tun};
 
 /// Buffers for arriving frames, used in turn. A buffer is reused after its payload was read.
 const BUFFERS: usize = 64;
-/// Shorter frames are copied, so that a small payload does not keep a large buffer alive.
-const WORTH_SHARING: usize = LONGEST_FRAME / 4;
+/// Shorter frames are copied, because a payload keeps its whole buffer alive: at most twice its size.
+const WORTH_SHARING: usize = LONGEST_FRAME / 2;
 
 /// A TUN device of this system as a [`Device`], in real time. The kernel is the router: it forwards
 /// the packets that [`Host`](anabranch_host::Host) sends, and routes those for the host's addresses
@@ -95,12 +95,10 @@ impl TunDevice {
         if self.offload.is_none() {
             return Packet::parse(buffer).ok();
         }
-        let frame = if buffer.len() < WORTH_SHARING {
-            Bytes::copy_from_slice(buffer)
-        } else {
+        let frame = take(buffer);
+        if buffer.is_empty() {
             self.turn = (self.turn + 1) % BUFFERS;
-            buffer.split().freeze()
-        };
+        }
         match super_segment::parse(&frame) {
             Ok(segment) => Some(Packet::Tcp(segment.into())),
             Err(_) => Packet::parse(frame.get(HEADER_BYTES..)?).ok(),
@@ -163,5 +161,31 @@ impl Device for TunDevice {
 impl fmt::Debug for TunDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TunDevice").field("tun", &self.tun).finish_non_exhaustive()
+    }
+}
+
+/// The frame in `buffer`, which is empty afterwards if the frame shares its memory.
+fn take(buffer: &mut BytesMut) -> Bytes {
+    match buffer.len() < WORTH_SHARING {
+        true => Bytes::copy_from_slice(buffer),
+        false => buffer.split().freeze(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_keeps_at_most_twice_its_size_alive() {
+        for len in [1, LONGEST_FRAME / 4, LONGEST_FRAME / 2 - 1, LONGEST_FRAME / 2, LONGEST_FRAME] {
+            let mut buffer = BytesMut::with_capacity(LONGEST_FRAME);
+            buffer.resize(len, 7);
+            let frame = take(&mut buffer);
+            assert_eq!(frame, vec![7; len]);
+            drop(buffer);
+            let mut memory = frame.try_into_mut().expect("nothing else shares it");
+            assert!(!memory.try_reclaim(len + 1), "{len}: more than twice as much is allocated");
+        }
     }
 }

@@ -135,6 +135,11 @@ pub struct ConnectionConfig {
     ///
     /// [`Buffers::Socket`]: crate::platform::Buffers::Socket
     pub receive_buffer: Option<u64>,
+    /// Receive buffer in bytes of payload until [`Endpoint::open_receive_buffer`]. It bounds the data of
+    /// a peer that the application does not trust yet. `None` is all of `receive_buffer`.
+    ///
+    /// [`Endpoint::open_receive_buffer`]: crate::Endpoint::open_receive_buffer
+    pub first_receive_buffer: Option<u32>,
     /// Require DSS checksums; both hosts then use them. Checksums reveal middleboxes that change
     /// the payload. They cost computing time and two bytes in each segment. RFC 8684 §3.1.
     pub dss_checksum: bool,
@@ -219,6 +224,7 @@ setters!(ConnectionConfig {
     protocol: Protocol,
     platform: Platform,
     tcp: TcpConfig,
+    first_receive_buffer: Option<u32>,
     dss_checksum: bool,
     late_fallback: bool,
     allow_join_initial_addr_port: bool,
@@ -332,6 +338,7 @@ impl Default for ConnectionConfig {
             tcp: TcpConfig::default(),
             send_buffer: None,
             receive_buffer: None,
+            first_receive_buffer: None,
             dss_checksum: false,
             late_fallback: false,
             allow_join_initial_addr_port: true,

@@ -18,6 +18,7 @@ pub(crate) use kernel_info::*;
 pub(crate) use namespaces::*;
 pub(crate) use packet_socket::*;
 pub(crate) use processes::*;
+pub use sockets::unacknowledged;
 pub(crate) use sockets::*;
 pub use threads::stop_preferring;
 pub(crate) use threads::*;

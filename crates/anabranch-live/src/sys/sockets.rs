@@ -60,8 +60,8 @@ pub(crate) fn set_congestion_control(socket: impl AsFd, name: &str) -> io::Resul
     Ok(sockopt::tcp_congestion(&socket)?)
 }
 
-/// Number of bytes that were written but not acknowledged.
-pub(crate) fn unacknowledged(socket: impl AsFd) -> usize {
+/// Number of bytes that were written to a stream socket but not acknowledged.
+pub fn unacknowledged(socket: impl AsFd) -> usize {
     const TIOCOUTQ: Opcode = libc::TIOCOUTQ as Opcode;
     // SAFETY: the request writes one int.
     let bytes = unsafe { ioctl(socket, Getter::<TIOCOUTQ, c_int>::new()) };

@@ -117,6 +117,10 @@ impl Connection {
             .beginning_with(subflows.initial_buffer(BufferSide::Send));
         let window = ReceiveWindow::new(&config.platform.buffers, is_tcp, config.receive_buffer)
             .beginning_with(subflows.initial_buffer(BufferSide::Receive));
+        let window = match config.first_receive_buffer {
+            Some(bytes) => window.opening_later(bytes.into()),
+            None => window,
+        };
         let scale = window.scale();
         Connection {
             session: Session::new(new.role, new.key, &config),
@@ -171,6 +175,11 @@ impl Connection {
             self.subflows.on_drained();
         }
         Some(payload)
+    }
+
+    /// Open all of the receive buffer.
+    pub(crate) fn open_receive_buffer(&mut self) {
+        self.recv.queue.window_mut().open();
     }
 
     /// Returns `true` if the peer has closed its sending direction and the application has read

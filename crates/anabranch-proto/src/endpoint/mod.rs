@@ -427,6 +427,15 @@ impl Endpoint {
         Some(payload)
     }
 
+    /// Open all of the receive buffer of a connection with
+    /// [`first_receive_buffer`](crate::config::ConnectionConfig::first_receive_buffer).
+    pub fn open_receive_buffer(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connection_mut(id) {
+            connection.open_receive_buffer();
+            self.touched(id.index);
+        }
+    }
+
     /// Returns `true` if the peer has closed its sending direction and the application has read
     /// everything.
     pub fn is_at_end(&self, id: ConnectionId) -> bool {

@@ -7,6 +7,14 @@ use anabranch_wire::Instant;
 use super::linux::{self, ReadRounds, Reading};
 use super::{BufferModel, Buffers, Incoming, RecvQueueState, SocketMemory};
 
+/// Capacity of a buffer once all of it opens.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Largest,
+    /// Another size, to which it grows.
+    Tuned,
+}
+
 /// The receive window of a connection.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
@@ -16,6 +24,8 @@ pub(crate) struct ReceiveWindow {
     capacity: u32,
     /// Upper bound of the capacity.
     most: u32,
+    /// Present while the buffer has only its first size.
+    unopened: Option<Then>,
     /// Whether less than the buffer is offered, because a subflow has brought no data.
     offers_less: bool,
     /// Largest distance that the window reaches beyond acknowledged data: it opens with the data
@@ -57,6 +67,7 @@ impl ReceiveWindow {
             memory,
             capacity: within_u32(capacity),
             most: within_u32(most),
+            unopened: None,
             offers_less: counts_memory && !is_tcp,
             opened: if counts_memory { at_first } else { u32::MAX },
             reading: (counts_memory && (requested.is_none() || !is_tcp))
@@ -72,6 +83,19 @@ impl ReceiveWindow {
     /// The same window, with at most `bytes` bytes of buffer until it grows.
     pub(crate) fn beginning_with(self, bytes: u64) -> Self {
         ReceiveWindow { capacity: self.capacity.min(within_u32(bytes)), ..self }.promising()
+    }
+
+    /// The same window, with `bytes` bytes of buffer until [`ReceiveWindow::open`].
+    pub(crate) fn opening_later(self, bytes: u64) -> Self {
+        let then = if self.capacity == self.most { Then::Largest } else { Then::Tuned };
+        ReceiveWindow { unopened: Some(then), ..self.beginning_with(bytes) }
+    }
+
+    /// Open all of the buffer, if a part of it was to open later.
+    pub(crate) fn open(&mut self) {
+        if let Some(Then::Largest) = self.unopened.take() {
+            self.capacity = self.most;
+        }
     }
 
     /// Offer at most `opened` bytes at first, before anything was promised to the peer.
@@ -101,7 +125,7 @@ impl ReceiveWindow {
 
     /// Bytes of payload that the buffer may hold at the most.
     pub(crate) fn most(&self) -> u64 {
-        self.most.into()
+        if self.unopened.is_some() { self.capacity() } else { self.most.into() }
     }
 
     /// Bytes of payload that the buffer holds now.
@@ -111,7 +135,7 @@ impl ReceiveWindow {
 
     /// Let the buffer grow to this many bytes, within the requested size; it never shrinks.
     pub(crate) fn grow_to(&mut self, bytes: u64) {
-        self.capacity = self.capacity.max(within_u32(bytes).min(self.most));
+        self.capacity = self.capacity.max(within_u32(bytes.min(self.most())));
     }
 
     /// Returns `true` if the window depends on the data that the application reads in a round-trip
@@ -452,6 +476,21 @@ mod tests {
         assert_eq!((window.limit(), window.most()), (4_001, 10_000));
         window.grow_to(20_000);
         assert_eq!(advertise(&mut window, held(1, 1, 0)), 10_000, "no more than was asked for");
+    }
+
+    #[test]
+    fn a_buffer_that_opens_later_has_its_size_and_scale_then() {
+        let mut window = payload(1 << 22).opening_later(16_000);
+        assert_eq!((window.capacity(), window.most()), (16_000, 16_000));
+        assert_eq!(window.scale(), 7, "4 MiB are at most 65,535 units of 128 bytes");
+        window.grow_to(1 << 22);
+        assert_eq!(advertise(&mut window, held(1, 1, 0)), 16_000, "a remedy does not open it");
+        window.open();
+        assert_eq!(advertise(&mut window, held(1, 1, 0)), 1 << 22);
+        let mut tuned = payload(10_000).beginning_with(4_000).opening_later(2_000);
+        tuned.open();
+        tuned.grow_to(4_000);
+        assert_eq!((tuned.capacity(), tuned.most()), (4_000, 10_000), "a remedy tunes it");
     }
 
     #[test]

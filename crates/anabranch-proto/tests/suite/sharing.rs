@@ -33,6 +33,29 @@ fn client_subflows(pair: &Pair) -> Vec<SubflowStats> {
 }
 
 #[test]
+fn a_peer_fills_no_more_than_the_first_receive_buffer_until_all_of_it_opens() {
+    depends_on_the_platform("the sizes of the buffers and windows");
+    let server = buffers(1 << 20).first_receive_buffer(Some(16_000));
+    let mut pair = Pair::new(2, buffers(1 << 20), server);
+    pair.paused = true;
+    pair.upload(1 << 20, 1_000);
+    let delivered = |pair: &Pair, accepted| {
+        pair.server.connection_stats(pair.now, accepted).expect("it is open").bytes_delivered
+    };
+    let accepted = pair.accepted.expect("it is open");
+    // The window field has units of 32 bytes, so it may round up by 31.
+    let before = delivered(&pair, accepted);
+    assert!((16_000..16_032).contains(&before), "{before}");
+    // The peer learns of it without a read.
+    pair.server.open_receive_buffer(accepted);
+    pair.drain();
+    pair.run_ms(1_000);
+    assert_eq!(delivered(&pair, accepted), 1 << 20);
+    pair.resume();
+    assert_eq!(pair.received[1], 1 << 20);
+}
+
+#[test]
 fn statistics_are_exact() {
     depends_on_the_platform("the sizes of the buffers and windows");
     let (lose, seen) = switch();

@@ -2,18 +2,20 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
+use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use anabranch_host::Stream;
+use anabranch_live::unacknowledged;
 use bytes::{Buf, Bytes, BytesMut};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 /// Bytes that are taken from one end at a time, at most: several times the longest frame of a TUN
 /// device, because the rest of each time leaves in a short frame.
@@ -27,6 +29,9 @@ const SLICES: usize = 64;
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
 /// Time between two looks at what an ended connection's peer has acknowledged (this project).
 const SETTLING_INTERVAL: Duration = Duration::from_millis(200);
+/// Longest time without progress at an end whose other end has failed (this project): as long as a
+/// subflow waits for an acknowledgement.
+const MOST_STALLED_TIME: Duration = Duration::from_secs(120);
 
 /// Set the options of a socket whose data another connection brings.
 pub(super) fn prepare(socket: &TcpStream) -> io::Result<()> {
@@ -36,6 +41,9 @@ pub(super) fn prepare(socket: &TcpStream) -> io::Result<()> {
 
 /// An end between which bytes are carried. They are not copied on their way.
 pub(super) trait End {
+    /// Whether bytes that were given reach the peer even if the end is dropped.
+    const KEEPS_BYTES: bool;
+
     /// Append bytes that have arrived, and return their number; 0 at the end of the stream.
     fn poll_take(
         &mut self,
@@ -53,10 +61,10 @@ pub(super) trait End {
     /// No further bytes follow.
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Bytes that the peer has not acknowledged, if this program has to keep them.
+    /// Bytes that the peer has not acknowledged; 0 if the connection has ended.
     fn unacknowledged(&self) -> u64;
 
-    /// Reset the connection when it is dropped.
+    /// Reset the connection when it is dropped. Its unacknowledged bytes are lost.
     fn reset(&mut self);
 }
 
@@ -68,15 +76,19 @@ pub(super) struct SocketEnd {
     /// Size of the next room: twice the bytes of the last read. A shared piece keeps its whole room
     /// alive.
     size: usize,
+    /// Whether a write has reported a reset without an end of the stream before it.
+    was_reset: bool,
 }
 
 impl From<TcpStream> for SocketEnd {
     fn from(stream: TcpStream) -> Self {
-        SocketEnd { stream, room: BytesMut::new(), size: 2 * WORTH_SHARING }
+        SocketEnd { stream, room: BytesMut::new(), size: 2 * WORTH_SHARING, was_reset: false }
     }
 }
 
 impl End for SocketEnd {
+    const KEEPS_BYTES: bool = true;
+
     fn poll_take(
         &mut self,
         context: &mut Context<'_>,
@@ -90,6 +102,9 @@ impl End for SocketEnd {
             self.room = BytesMut::with_capacity(self.size);
         }
         let count = ready!(pin!(self.stream.read_buf(&mut self.room)).poll(context))?;
+        if count == 0 && self.was_reset {
+            return Poll::Ready(Err(ErrorKind::ConnectionReset.into()));
+        }
         self.size = (2 * count).clamp(2 * WORTH_SHARING, MOST);
         if count < WORTH_SHARING {
             to.extend((count > 0).then(|| Bytes::copy_from_slice(&self.room)));
@@ -110,7 +125,11 @@ impl End for SocketEnd {
             *slice = IoSlice::new(bytes);
         }
         let slices = &slices[..from.len().min(SLICES)];
-        let count = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, slices))?;
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, slices));
+        // Linux reports a reset once, and then an end of the stream. If the stream had ended before, the
+        // error is EPIPE (`tcp_reset`).
+        self.was_reset |= written.as_ref().is_err_and(|it| it.kind() != ErrorKind::BrokenPipe);
+        let count = written?;
         let mut left = count;
         while let Some(first) = from.front_mut().filter(|_| left > 0) {
             let taken = left.min(first.len());
@@ -128,8 +147,10 @@ impl End for SocketEnd {
     }
 
     fn unacknowledged(&self) -> u64 {
-        // The kernel keeps them.
-        0
+        match self.stream.take_error() {
+            Ok(None) => unacknowledged(&self.stream) as u64,
+            _ => 0,
+        }
     }
 
     fn reset(&mut self) {
@@ -138,6 +159,8 @@ impl End for SocketEnd {
 }
 
 impl End for Stream {
+    const KEEPS_BYTES: bool = false;
+
     fn poll_take(
         &mut self,
         context: &mut Context<'_>,
@@ -165,7 +188,8 @@ impl End for Stream {
     }
 
     fn unacknowledged(&self) -> u64 {
-        self.stats().map_or(0, |it| it.bytes_written.saturating_sub(it.bytes_acknowledged))
+        let stats = self.stats().filter(|_| !self.has_ended());
+        stats.map_or(0, |it| it.bytes_written.saturating_sub(it.bytes_acknowledged))
     }
 
     fn reset(&mut self) {
@@ -173,36 +197,52 @@ impl End for Stream {
     }
 }
 
-/// Carry bytes both ways until both directions have ended, and the peers have acknowledged them. If a
-/// connection fails before both directions have ended, reset the other one. `from_far` and `from_near`
-/// count the bytes.
-pub(super) async fn carry(
-    mut near: impl End,
-    mut far: impl End,
+/// Carry bytes both ways until both directions have ended, and the peers have acknowledged them. If an
+/// end fails before, the other one gets what had arrived from it, and is then reset. `from_far` and
+/// `from_near` count the bytes.
+pub(super) async fn carry<N: End, F: End>(
+    mut near: N,
+    mut far: F,
     from_near: &AtomicU64,
     from_far: &AtomicU64,
 ) -> io::Result<()> {
     let (mut there, mut back) = (Direction::new(from_near), Direction::new(from_far));
     let done = poll_fn(|context| {
         let there = there.poll(&mut near, &mut far, context)?;
-        let back = back.poll(&mut far, &mut near, context)?;
+        let back = back.poll(&mut far, &mut near, context).map_err(Failure::reversed)?;
         if there.is_ready() && back.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
     });
-    let done = done.await;
-    if done.is_ok() {
-        settle(&near).await;
-        settle(&far).await;
-    } else {
-        far.reset();
-        near.reset();
+    match done.await {
+        Ok(()) => {
+            if !N::KEEPS_BYTES {
+                settle(&near, Duration::MAX).await;
+            }
+            if !F::KEEPS_BYTES {
+                settle(&far, Duration::MAX).await;
+            }
+            Ok(())
+        }
+        Err(Failure::OfSource(error)) => {
+            there.rescue(&mut near, &mut far).await;
+            Err(error)
+        }
+        Err(Failure::OfTarget(error)) => {
+            back.rescue(&mut far, &mut near).await;
+            Err(error)
+        }
     }
-    done
 }
 
-/// Wait until the peer has acknowledged everything, or the engine has given it up.
-async fn settle(end: &impl End) {
-    while end.unacknowledged() > 0 {
+/// Wait until the peer has acknowledged everything, it acknowledges nothing for `most`, or the connection
+/// has ended.
+async fn settle(end: &impl End, most: Duration) {
+    let (mut left, mut since) = (end.unacknowledged(), Instant::now());
+    while left > 0 && since.elapsed() < most {
         sleep(SETTLING_INTERVAL).await;
+        let before = mem::replace(&mut left, end.unacknowledged());
+        if left != before {
+            since = Instant::now();
+        }
     }
 }
 
@@ -220,34 +260,161 @@ enum Progress {
     Finished,
 }
 
+/// The end that has failed, seen from a direction.
+enum Failure {
+    OfSource(io::Error),
+    OfTarget(io::Error),
+}
+
+impl Failure {
+    /// Seen from the other direction.
+    fn reversed(self) -> Self {
+        match self {
+            Failure::OfSource(error) => Failure::OfTarget(error),
+            Failure::OfTarget(error) => Failure::OfSource(error),
+        }
+    }
+}
+
 impl<'a> Direction<'a> {
     fn new(carried: &'a AtomicU64) -> Self {
         Direction { bytes: VecDeque::new(), progress: Progress::Carrying, carried }
     }
 
+    /// Carry bytes to the end of the stream.
     fn poll(
         &mut self,
         from: &mut impl End,
         to: &mut impl End,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        loop {
-            match self.progress {
-                Progress::Carrying if self.bytes.is_empty() => {
-                    if ready!(from.poll_take(context, &mut self.bytes))? == 0 {
-                        self.progress = Progress::Finishing;
-                    }
-                }
-                Progress::Carrying => {
-                    let count = ready!(to.poll_give(context, &mut self.bytes))?;
-                    self.carried.fetch_add(count as u64, Ordering::Relaxed);
-                }
-                Progress::Finishing => {
-                    ready!(to.poll_finish(context))?;
+    ) -> Poll<Result<(), Failure>> {
+        while ready!(self.poll_step(from, to, context))? {}
+        Poll::Ready(Ok(()))
+    }
+
+    /// Take bytes or give some. Returns whether more may follow.
+    fn poll_step(
+        &mut self,
+        from: &mut impl End,
+        to: &mut impl End,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<bool, Failure>> {
+        match self.progress {
+            Progress::Carrying if self.bytes.is_empty() => {
+                let taken = ready!(from.poll_take(context, &mut self.bytes));
+                let count = taken.map_err(|error| {
                     self.progress = Progress::Finished;
+                    Failure::OfSource(error)
+                })?;
+                if count == 0 {
+                    self.progress = Progress::Finishing;
                 }
-                Progress::Finished => return Poll::Ready(Ok(())),
+            }
+            Progress::Carrying => {
+                let given = ready!(to.poll_give(context, &mut self.bytes));
+                let count = given.map_err(Failure::OfTarget)?;
+                self.carried.fetch_add(count as u64, Ordering::Relaxed);
+            }
+            Progress::Finishing => {
+                // This fails only if the end has failed. It has taken everything, and the other direction
+                // learns whether its stream had ended.
+                let _ = ready!(to.poll_finish(context));
+                self.progress = Progress::Finished;
+            }
+            Progress::Finished => return Poll::Ready(Ok(false)),
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// After a failure of `from`, give `to` what had arrived before, and reset it. If the stream had
+    /// ended, the peer gets the end first.
+    async fn rescue(&mut self, from: &mut impl End, to: &mut impl End) {
+        loop {
+            let step = poll_fn(|context| self.poll_step(from, to, context));
+            match timeout(MOST_STALLED_TIME, step).await {
+                Ok(Ok(true) | Err(Failure::OfSource(_))) => {}
+                Ok(Ok(false)) => break settle(to, MOST_STALLED_TIME).await,
+                Ok(Err(Failure::OfTarget(_))) | Err(_) => break,
             }
         }
+        to.reset();
+        from.reset();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpSocket};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    /// Bytes of an answer: more than small buffers hold, and fewer than large ones do.
+    const ANSWER: usize = 100_000;
+    const SMALL: u32 = 4096;
+    const LARGE: u32 = 1 << 20;
+
+    /// The ends of a connection with buffers of this size.
+    async fn pair(buffer: u32) -> io::Result<[TcpStream; 2]> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(buffer)?;
+        let opened = socket.connect(listener.local_addr()?).await?;
+        let (accepted, _) = listener.accept().await?;
+        SockRef::from(&accepted).set_send_buffer_size(buffer as usize)?;
+        Ok([opened, accepted])
+    }
+
+    /// A program uploads until all buffers are full. A server answers, ends its direction if it `ends`,
+    /// and then resets the connection, because it has not read the upload. Returns the program's end,
+    /// and the task between the two.
+    async fn answer_and_reset(ends: bool) -> io::Result<(TcpStream, JoinHandle<io::Result<()>>)> {
+        let ([program, near], [far, mut server]) = (pair(SMALL).await?, pair(LARGE).await?);
+        let carried = tokio::spawn(async {
+            let counters = [AtomicU64::new(0), AtomicU64::new(0)];
+            carry(SocketEnd::from(near), SocketEnd::from(far), &counters[0], &counters[1]).await
+        });
+        while timeout(Duration::from_millis(50), program.writable()).await.is_ok() {
+            let _ = program.try_write(&[0; 1000]);
+        }
+        server.peek(&mut [0]).await?;
+        server.write_all(&[1; ANSWER]).await?;
+        if ends {
+            server.shutdown().await?;
+        }
+        while unacknowledged(&server) > 0 {
+            tokio::task::yield_now().await;
+        }
+        Ok((program, carried))
+    }
+
+    /// Number of bytes until the end of the stream or its error, and this error.
+    async fn read(mut program: TcpStream) -> (usize, Option<ErrorKind>) {
+        let mut bytes = Vec::new();
+        let error = program.read_to_end(&mut bytes).await.err();
+        (bytes.len(), error.map(|error| error.kind()))
+    }
+
+    #[tokio::test]
+    async fn an_answer_arrives_before_the_reset_that_follows_it() -> io::Result<()> {
+        for (ends, error) in [(false, Some(ErrorKind::ConnectionReset)), (true, None)] {
+            let (program, carried) = answer_and_reset(ends).await?;
+            sleep(Duration::from_millis(100)).await;
+            assert_eq!(read(program).await, (ANSWER, error));
+            carried.await?.expect_err("the server has reset it");
+        }
+        Ok(())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_does_not_read_an_answer_is_reset_in_the_end() -> io::Result<()> {
+        let (program, carried) = answer_and_reset(false).await?;
+        let started = Instant::now();
+        carried.await?.expect_err("the server has reset it");
+        assert!((120..150).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+        let (count, error) = read(program).await;
+        assert!(count < ANSWER && error == Some(ErrorKind::ConnectionReset), "{count}, {error:?}");
+        Ok(())
     }
 }

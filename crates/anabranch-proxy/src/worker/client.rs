@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::carry::{SocketEnd, carry, prepare};
 use super::metrics::Outcome;
@@ -47,24 +47,14 @@ pub(super) async fn start(
 }
 
 async fn serve(listener: TcpListener, relay: RelayAndKey, shared: Arc<Shared>) -> io::Result<()> {
-    let mut draining = shared.draining.subscribe();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = draining.wait_for(|draining| *draining) => break,
-        };
+    let connections = &shared.connections;
+    while let Some(accepted) = connections.next(listener.accept()).await {
         let Ok((program, _)) = accepted else {
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let (shared, relay) = (Arc::clone(&shared), relay.clone());
-        tokio::spawn(async move {
-            let _open = shared.metrics.opened(&shared.ended);
-            let outcome = handle(program, relay.as_ref(), &shared).await;
-            if let Err(error) = outcome {
-                debug!(%error, "a program's connection");
-            }
-        });
+        connections.serve(async move { handle(program, relay.as_ref(), &shared).await });
     }
     drop(listener);
     std::future::pending().await

@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::Shared;
@@ -63,7 +62,6 @@ impl Outcome {
 /// Counters of the process.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
-    open: AtomicUsize,
     outcomes: [AtomicU64; Outcome::ALL.len()],
     /// Bytes written to connections over the uplinks.
     pub(super) to_uplinks: AtomicU64,
@@ -71,34 +69,9 @@ pub(super) struct Metrics {
     pub(super) from_uplinks: AtomicU64,
 }
 
-/// An open connection.
-pub(super) struct Open<'a> {
-    metrics: &'a Metrics,
-    ended: &'a Notify,
-}
-
 impl Metrics {
-    /// A connection has begun. Its end notifies `ended`.
-    pub(super) fn opened<'a>(&'a self, ended: &'a Notify) -> Open<'a> {
-        self.open.fetch_add(1, Ordering::Relaxed);
-        Open { metrics: self, ended }
-    }
-
-    /// Number of open connections.
-    pub(super) fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
     pub(super) fn count(&self, outcome: Outcome) {
         self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.metrics.open.fetch_sub(1, Ordering::Relaxed);
-        // The one task that waits may look before it waits.
-        self.ended.notify_one();
     }
 }
 
@@ -149,7 +122,7 @@ fn text(shared: &Shared) -> String {
     let mut out = String::new();
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     family(&mut out, "connections", "gauge", "Open connections.");
-    let _ = writeln!(out, "anabranch_proxy_connections {}", metrics.open());
+    let _ = writeln!(out, "anabranch_proxy_connections {}", shared.connections.open());
     family(&mut out, "requests_total", "counter", "Requests by outcome.");
     for (outcome, name) in Outcome::ALL {
         let count = load(&metrics.outcomes[outcome as usize]);

@@ -3,6 +3,8 @@
 mod capture;
 mod carry;
 mod client;
+mod clients;
+mod connections;
 mod counted_device;
 mod measure;
 mod metrics;
@@ -26,7 +28,6 @@ use anabranch_proto::path_manager::{Backup, FullMesh, InitialOnly, PathManager};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
@@ -34,6 +35,7 @@ use crate::orders::{Assignment, Order, Role, Uplink};
 use crate::policies::with_interfaces;
 use crate::privileges;
 use capture::Capture;
+use connections::Connections;
 use counted_device::{CountedDevice, Traffic};
 use metrics::Metrics;
 use two_families::TwoFamilies;
@@ -50,10 +52,7 @@ struct Shared {
     uplinks: Vec<OpenUplink>,
     metrics: Metrics,
     log_destinations: bool,
-    /// Whether this process takes no further connections.
-    draining: watch::Sender<bool>,
-    /// Tells that a connection has ended.
-    ended: Notify,
+    connections: Arc<Connections>,
 }
 
 /// An uplink while the process runs.
@@ -193,8 +192,7 @@ async fn run(
         uplinks,
         metrics: Metrics::default(),
         log_destinations: assignment.log_destinations,
-        draining: watch::Sender::new(false),
-        ended: Notify::new(),
+        connections: Arc::default(),
     });
     for uplink in &assignment.uplinks {
         let is_down = |address: &&IpAddr| !uplink.usable.contains(*address);
@@ -270,15 +268,11 @@ impl Shared {
                 }
             }
         }
-        self.draining.send_replace(true);
-        let open = self.metrics.open();
-        info!(connections = open, "draining");
-        while self.metrics.open() > 0 {
-            let ended = self.ended.notified();
-            tokio::select! {
-                () = ended => {}
-                order = orders.recv() => if order.is_none() { break },
-            }
+        self.connections.drain();
+        info!(connections = self.connections.open(), "draining");
+        tokio::select! {
+            () = self.connections.all_ended() => {}
+            () = async { while orders.recv().await.is_some() {} } => {}
         }
         self.linger().await;
         Ok(())

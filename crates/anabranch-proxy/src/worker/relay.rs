@@ -1,6 +1,5 @@
 //! The relay: clients' connections, and connections to their destinations.
 
-use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
@@ -13,9 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::carry::{SocketEnd, carry, prepare};
+use super::clients::{Clients, Place};
 use super::metrics::Outcome;
 use super::probe::Service as Probe;
 use super::waiting::Waiting;
@@ -30,6 +30,9 @@ use crate::proof::{Key, Refusal, Verifier};
 const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Longest time until a destination answers (this project).
 const MOST_CONNECTING_TIME: Duration = Duration::from_secs(20);
+/// Receive buffer of a connection without an admitted request: at least the ten segments that a sender
+/// starts with (RFC 6928 §2).
+const STRANGERS_BUFFER: u32 = 16 << 10;
 /// Time for a client to read an answer without data (this project).
 const MOST_READING_TIME: Duration = Duration::from_secs(5);
 /// Least time between two lines about refusals (this project).
@@ -42,20 +45,11 @@ struct Service {
     shared: Arc<Shared>,
     verifier: Mutex<Verifier>,
     destinations: Destinations,
-    max_connections: usize,
-    max_per_client: usize,
-    /// Connections of each client address.
-    clients: Mutex<BTreeMap<IpAddr, usize>>,
+    clients: Clients,
     waiting: Waiting,
     /// The probe that runs: two would measure each other.
     probe: Semaphore,
     log: RefusalLog,
-}
-
-/// A place among the connections of a client address.
-struct Place<'a> {
-    service: &'a Service,
-    client: IpAddr,
 }
 
 /// Listen for clients. The result takes their connections.
@@ -69,14 +63,13 @@ pub(super) fn start(
         return Err(io::Error::other("this is no relay"));
     };
     let (allowed, denied) = (prefixes(allow)?, prefixes(deny)?);
-    let listener = shared.host.listen(*port)?;
+    let config = shared.host.config().clone().first_receive_buffer(Some(STRANGERS_BUFFER));
+    let listener = shared.host.listen_with(*port, config)?;
     info!(port, "ready for clients");
     let service = Service {
         verifier: Mutex::new(Verifier::new(key, clock::milliseconds())),
         destinations: Destinations { denied, allowed },
-        max_connections: *max_connections,
-        max_per_client: *max_connections_per_client,
-        clients: Mutex::default(),
+        clients: Clients::new(*max_connections, *max_connections_per_client),
         waiting: Waiting::default(),
         probe: Semaphore::new(1),
         log: RefusalLog::default(),
@@ -90,19 +83,11 @@ fn prefixes(ranges: &[String]) -> io::Result<Vec<Prefix>> {
 }
 
 async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
-    let mut draining = service.shared.draining.subscribe();
-    loop {
-        let (stream, client) = tokio::select! {
-            accepted = listener.accept() => accepted?,
-            _ = draining.wait_for(|draining| *draining) => break,
-        };
+    let connections = &service.shared.connections;
+    while let Some(accepted) = connections.next(listener.accept()).await {
+        let (stream, client) = accepted?;
         let service = Arc::clone(&service);
-        tokio::spawn(async move {
-            let _open = service.shared.metrics.opened(&service.shared.ended);
-            if let Err(error) = service.handle(stream, client).await {
-                debug!(%error, "a client's connection");
-            }
-        });
+        connections.serve(async move { service.handle(stream, client).await });
     }
     drop(listener);
     std::future::pending().await
@@ -110,7 +95,7 @@ async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
 
 impl Service {
     async fn handle(&self, mut stream: Stream, client: SocketAddr) -> io::Result<()> {
-        let mut waiting = self.waiting.enter(self.waiting_places());
+        let mut waiting = self.waiting.enter(self.clients.places_for_others());
         let admitted = tokio::select! {
             biased;
             admitted = self.receive(&mut stream, client.ip()) => admitted?,
@@ -127,14 +112,6 @@ impl Service {
         }
     }
 
-    /// Places for connections without an admitted request: those that clients leave free, and at least
-    /// a quarter of all.
-    fn waiting_places(&self) -> usize {
-        let admitted: usize = lock(&self.clients).values().sum();
-        let least = self.max_connections.div_ceil(4).max(1);
-        self.max_connections.saturating_sub(admitted).max(least)
-    }
-
     /// Receive a request. Without one that is admitted, the connection has ended.
     async fn receive(
         &self,
@@ -149,7 +126,10 @@ impl Service {
         let received = received.inspect_err(|_| stream.abort())?;
         let (answer, outcome) = match received {
             Ok(request) => match self.admit(&request, client) {
-                Ok(place) => return Ok(Some((request, place))),
+                Ok(place) => {
+                    stream.open_receive_buffer();
+                    return Ok(Some((request, place)));
+                }
                 Err((code, outcome)) => (Request::refuse(code, &[0]), outcome),
             },
             Err(answer) => (answer, Outcome::Malformed),
@@ -203,22 +183,10 @@ impl Service {
             self.log.warn(client, "the destination is denied, or not public and not allowed");
             return Err((ErrorCode::NotAuthorized, Outcome::NotAllowed));
         }
-        self.place(client).ok_or_else(|| {
+        self.clients.enter(client).ok_or_else(|| {
             self.log.warn(client, "too many connections");
             (ErrorCode::ResourceExceeded, Outcome::Overload)
         })
-    }
-
-    /// A place for one more connection of a client, if there is one.
-    fn place(&self, client: IpAddr) -> Option<Place<'_>> {
-        let mut clients = lock(&self.clients);
-        let total: usize = clients.values().sum();
-        let own = clients.get(&client).copied().unwrap_or(0);
-        if total >= self.max_connections || own >= self.max_per_client {
-            return None;
-        }
-        clients.insert(client, own + 1);
-        Some(Place { service: self, client })
     }
 
     async fn carry(
@@ -285,18 +253,6 @@ impl RefusalLog {
         }
         *last = Some(now);
         warn!(%client, suppressed = std::mem::take(suppressed), "{why}");
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut clients = lock(&self.service.clients);
-        if let Some(own) = clients.get_mut(&self.client) {
-            *own -= 1;
-            if *own == 0 {
-                clients.remove(&self.client);
-            }
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use anabranch_live::TunDevice;
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
-use tracing::{debug, info};
+use tracing::info;
 
 use super::carry::carry;
 use super::client::{MOST_OPENING_TIME, RelayAndKey, open};
@@ -42,22 +42,16 @@ async fn serve(
     relay: RelayAndKey,
     shared: Arc<Shared>,
 ) -> io::Result<()> {
-    let mut draining = shared.draining.subscribe();
-    loop {
-        let incoming = tokio::select! {
-            incoming = interceptor.next() => incoming?,
-            _ = draining.wait_for(|draining| *draining) => break,
-        };
-        let (shared, relay, programs) = (Arc::clone(&shared), relay.clone(), programs.clone());
-        tokio::spawn(async move {
-            let _open = shared.metrics.opened(&shared.ended);
-            let config = programs.config().clone();
-            if let Err(error) = handle(incoming, config, &relay, &shared).await {
-                debug!(%error, "a program's connection");
-            }
-        });
+    let connections = &shared.connections;
+    while let Some(incoming) = connections.next(interceptor.next()).await {
+        let (incoming, config) = (incoming?, programs.config().clone());
+        let (shared, relay) = (Arc::clone(&shared), relay.clone());
+        connections.serve(async move { handle(incoming, config, &relay, &shared).await });
     }
-    std::future::pending().await
+    // Without an answer, programs would not try again before their own timeouts.
+    loop {
+        interceptor.next().await?.refuse();
+    }
 }
 
 async fn handle(

@@ -1,4 +1,5 @@
-//! Signals and logs: SIGTERM drains a relay, SIGHUP checks the uplinks, and logs name no destination.
+//! Signals, resets and logs: SIGTERM drains a relay, SIGHUP checks the uplinks, a reset of a destination
+//! costs no data, and logs name no destination.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -26,6 +27,18 @@ pub(crate) fn draining() -> Result {
         require(long.starts_with("3000000 "), format!("{target}: {long}"))?;
     }
     require(world.fetch(1000, 1).is_err(), "a transfer without a relay")
+}
+
+/// A destination answers during an upload, and then resets the connection. The program gets the answer
+/// and the reset, also if it reads late, and without a proxy.
+pub(crate) fn answer_before_reset() -> Result {
+    let world = World::new([WIFI, WIFI])?;
+    let _relay = world.start_relay("")?;
+    let _client = world.start_client("--uplink c1 --uplink c2 --tun")?;
+    for way in ["", "direct:"] {
+        world.fetch_from(&format!("reset:{way}{DESTINATION}:{DESTINATION_PORT}"), 3_000_000, 1)?;
+    }
+    Ok(())
 }
 
 /// Logs name destinations only if that is asked for.

@@ -3,9 +3,10 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use anabranch_live::unacknowledged;
 use anabranch_wire::pattern;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -27,7 +28,8 @@ document.body.textContent = `${text.length} bytes, sum ${sum}.`;
 const PROXY: &str = "127.0.0.1:1080";
 
 /// A server: each connection asks for a number of bytes in a line, and gets them after a line with
-/// the bytes that it then sends (until its end of the stream). The kernel's sockets speak Multipath TCP
+/// the bytes that it then sends (until its end of the stream). After `reset` and a number, the server
+/// reads nothing more, and resets the connection when the bytes have arrived. The kernel's sockets speak Multipath TCP
 /// if it can. Arguments: PORT.
 pub(crate) fn serve(arguments: &[String]) {
     let address =
@@ -44,7 +46,7 @@ pub(crate) fn serve(arguments: &[String]) {
     }
 }
 
-/// Answers a plain number, and HTTP requests whose path is one, or names a page.
+/// Answers a plain number, also with `reset`, and HTTP requests whose path is one, or names a page.
 fn answer(mut stream: TcpStream) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = String::new();
@@ -56,7 +58,9 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
         let about = format!("Content-Type: text/html\r\nContent-Length: {length}");
         return write!(stream, "HTTP/1.1 200 OK\r\n{about}\r\nConnection: close\r\n\r\n{page}");
     }
-    let count: usize = http.unwrap_or(line.trim()).parse().map_err(|_| ErrorKind::InvalidData)?;
+    let resets = line.strip_prefix("reset ");
+    let count = http.or(resets).unwrap_or(&line).trim();
+    let count: usize = count.parse().map_err(|_| ErrorKind::InvalidData)?;
     if http.is_some() {
         write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {count}\r\nConnection: close\r\n\r\n")?;
     }
@@ -65,6 +69,13 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
         let chunk = pattern::MAX_SLICE.min(count - sent);
         stream.write_all(pattern::slice(pattern::phase_of(sent as u64), chunk))?;
         sent += chunk;
+    }
+    if resets.is_some() {
+        while unacknowledged(&stream) > 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        // The kernel resets a connection that is closed with unread data.
+        return Ok(());
     }
     stream.shutdown(Shutdown::Write)?;
     io::copy(&mut reader, &mut io::sink()).map(|_| ())
@@ -96,7 +107,8 @@ impl Transfer {
 
 /// Fetch bytes through the proxy, compare them with the pattern, and print a line for each transfer.
 /// Arguments: TARGET (`HOST:PORT`; `direct:ADDRESS:PORT` without the proxy; `closed:ADDRESS:PORT` ends
-/// its direction after the request), BYTES, number of CONNECTIONS at a time.
+/// its direction after the request; with `reset:` before any of them, the server resets the connection
+/// during an upload), BYTES, number of CONNECTIONS at a time.
 pub(crate) fn fetch(arguments: &[String]) {
     let [target, bytes, connections] = arguments else { panic!("three arguments") };
     let (bytes, connections): (usize, usize) =
@@ -119,6 +131,8 @@ pub(crate) fn fetch(arguments: &[String]) {
 
 fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
     let started = Instant::now();
+    let (resets, target) =
+        target.strip_prefix("reset:").map_or((false, target), |target| (true, target));
     let (closes, target) =
         target.strip_prefix("closed:").map_or((false, target), |target| (true, target));
     let mut stream = match target.strip_prefix("direct:") {
@@ -130,14 +144,19 @@ fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
     };
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     // In one piece, so that no acknowledgement is waited for.
-    stream.write_all(format!("{bytes}\n").as_bytes())?;
+    let request = if resets { "reset " } else { "" };
+    stream.write_all(format!("{request}{bytes}\n").as_bytes())?;
     if closes {
         stream.shutdown(Shutdown::Write)?;
     }
+    let upload = resets.then(|| upload_until_reset(&stream)).transpose()?;
     let (mut buffer, mut count) = (vec![0; pattern::MAX_SLICE], 0);
     let (mut first_byte, mut last, mut longest) = (None, started, 0.0_f64);
     loop {
-        let len = stream.read(&mut buffer)?;
+        let len = match stream.read(&mut buffer) {
+            Err(error) if resets && error.kind() == ErrorKind::ConnectionReset => 0,
+            other => other?,
+        };
         if len == 0 {
             break;
         }
@@ -155,9 +174,27 @@ fn transfer(target: &str, bytes: usize) -> io::Result<Transfer> {
     if count != bytes {
         return Err(io::Error::other(format!("{count} bytes of {bytes}")));
     }
+    upload.map_or(Ok(()), |upload| upload.join().expect("no panic"))?;
     let seconds = started.elapsed().as_secs_f64();
     let first_byte = first_byte.unwrap_or(seconds);
     Ok(Transfer { bytes, seconds, longest_pause: longest, first_byte })
+}
+
+/// Upload in the background until the connection is reset. Its answer is read late.
+fn upload_until_reset(stream: &TcpStream) -> io::Result<JoinHandle<io::Result<()>>> {
+    let mut stream = stream.try_clone()?;
+    stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+    let upload = thread::spawn(move || {
+        loop {
+            match stream.write_all(&[0; 1 << 16]) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(error),
+                Err(_) => return Ok(()),
+                Ok(()) => {}
+            }
+        }
+    });
+    thread::sleep(Duration::from_secs(3));
+    Ok(upload)
 }
 
 fn through_socks(target: &str) -> io::Result<TcpStream> {

@@ -1,11 +1,12 @@
 //! Programs that know no proxy, with `--tun`.
 
 use std::fs;
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
 use crate::cases::{
-    DESTINATION, DESTINATION_PORT, FAST, PORT, RELAY, Result, World, require, this, unchanged,
+    DESTINATION, DESTINATION_PORT, FAST, PORT, RELAY, Result, WIFI, World, require, this, unchanged,
 };
 use crate::ipv6::{self, DESTINATION_IPV6, RELAY_IPV6, received};
 use crate::rooms::{Room, Running, output};
@@ -90,6 +91,25 @@ pub(crate) fn ipv6() -> Result {
     client.end("-TERM")?;
     unchanged(&before, &ipv6::state(&world, &world.client)?)?;
     Ok(relay.end("-TERM")?)
+}
+
+/// While a client drains, it carries open connections to their end. It refuses new ones, so that programs
+/// need not wait for the end to try again.
+pub(crate) fn draining() -> Result {
+    let world = World::new([WIFI, WIFI])?;
+    let _relay = world.start_relay("")?;
+    let mut client = world.start_client("--uplink c1 --uplink c2 --tun")?;
+    let target = format!("direct:{DESTINATION}:{DESTINATION_PORT}");
+    let mut command = world.client.command(&this());
+    let long = command.args(["--fetch", &target, "3000000", "1"]).stdout(Stdio::piped()).spawn()?;
+    thread::sleep(Duration::from_millis(500));
+    client.signal("-TERM")?;
+    client.wait_for("draining")?;
+    let new = fetch(&world.client, DESTINATION, DESTINATION_PORT, 1000)?;
+    require(new.contains("refused"), format!("a new connection: {new}"))?;
+    let long = String::from_utf8(long.wait_with_output()?.stdout)?;
+    require(long.starts_with("3000000 "), format!("an open connection: {long}"))?;
+    require(client.child.wait()?.success(), "the client fails")
 }
 
 /// Drops packets whose way back is another one.
