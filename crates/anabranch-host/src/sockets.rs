@@ -469,7 +469,7 @@ impl Sockets {
     }
 
     pub(crate) fn has_ended(&self, id: ConnectionId) -> bool {
-        self.sockets.get(&id).is_none_or(|socket| matches!(socket.state, State::Ended(_)))
+        self.sockets.get(&id).is_none_or(|socket| matches!(socket.state, SocketState::Ended(_)))
     }
 
     /// The program drops the stream. `unread` says whether it leaves data.

@@ -1,9 +1,8 @@
 //! Families of addresses, and the host's support for them.
 
 use std::net::IpAddr;
-use std::path::Path;
 
-use super::step::is_on;
+use super::sysctl::{self, is_on};
 
 /// Switch below `/proc/sys` with which an interface forwards IPv6 packets on a host that is no router
 /// (Linux 6.17).
@@ -50,7 +49,7 @@ impl Family {
 
     /// Returns `true` if this host has addresses of the family. A kernel may lack IPv6 altogether.
     pub(crate) fn exists(self) -> bool {
-        self == Family::V4 || sysctl("net/ipv6").exists()
+        self == Family::V4 || sysctl::exists("net/ipv6")
     }
 
     /// The key below `/proc/sys` that lets an interface forward packets. `None` if there is none: the
@@ -58,7 +57,7 @@ impl Family {
     pub(super) fn forwarding(self, interface: &str) -> Option<String> {
         match self {
             Family::V4 => Some(format!("net/ipv4/conf/{interface}/forwarding")),
-            Family::V6 if !sysctl("net/ipv6/conf/all/force_forwarding").exists() => None,
+            Family::V6 if !sysctl::exists("net/ipv6/conf/all/force_forwarding") => None,
             Family::V6 => Some(format!("net/ipv6/conf/{interface}/{FORCE}")),
         }
     }
@@ -66,7 +65,7 @@ impl Family {
     /// Returns `true` if an interface forwards packets. One that does not exist yet will follow the
     /// host's default.
     pub(super) fn forwards(self, interface: &str) -> bool {
-        let key = |name| self.forwarding(name).filter(|key| sysctl(key).exists());
+        let key = |name| self.forwarding(name).filter(|key| sysctl::exists(key));
         let own = key(interface).or_else(|| key("default"));
         own.is_some_and(|key| is_on(&key)) || self == Family::V6 && self.is_router()
     }
@@ -93,7 +92,3 @@ impl Family {
 /// Reason why a host cannot use IPv6.
 pub(crate) const NO_IPV6: &str = "IPv6 needs Linux 6.17, or a host that is a router \
                                   (net.ipv6.conf.all.forwarding=1)";
-
-fn sysctl(key: &str) -> std::path::PathBuf {
-    Path::new("/proc/sys").join(key)
-}

@@ -8,6 +8,7 @@ mod neighbours;
 mod record;
 mod relay;
 mod step;
+mod sysctl;
 mod tun;
 
 pub(crate) use client::{ClientSetup, MOST_UPLINKS, Ways};

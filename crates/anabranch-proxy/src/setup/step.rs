@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
-use std::fs;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::Family;
+use super::{Family, sysctl};
 
 /// A change of the host's network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,24 +69,13 @@ impl Step {
         match self {
             Step::Ip(command) => run(Command::new("ip").args(command.split(' ')), "").map(|_| ()),
             Step::Nft(script) => run(Command::new("nft").args(["-f", "-"]), script).map(|_| ()),
-            Step::Sysctl { name, value } => write(name, value),
+            Step::Sysctl { name, value } => sysctl::set(name, value),
             Step::StopForwarding { name, unless } => match unless {
-                Some(switch) if is_on(switch) => Ok(()),
-                _ => write(name, "0"),
+                Some(switch) if sysctl::is_on(switch) => Ok(()),
+                _ => sysctl::set(name, "0"),
             },
         }
     }
-}
-
-/// Set a value below `/proc/sys`.
-fn write(name: &str, value: &str) -> io::Result<()> {
-    let file = format!("/proc/sys/{name}");
-    fs::write(&file, value).map_err(|error| with_name(&file, &error))
-}
-
-/// Returns `true` if a switch below `/proc/sys` is on.
-pub(super) fn is_on(name: &str) -> bool {
-    fs::read_to_string(format!("/proc/sys/{name}")).is_ok_and(|value| value.trim() == "1")
 }
 
 fn with_name(name: &str, error: &io::Error) -> io::Error {

@@ -249,12 +249,12 @@ async fn settle(end: &impl End, most: Duration) {
 /// Bytes on their way in one direction.
 struct Direction<'a> {
     bytes: VecDeque<Bytes>,
-    progress: Progress,
+    progress: DirectionState,
     carried: &'a AtomicU64,
 }
 
 #[derive(Clone, Copy)]
-enum Progress {
+enum DirectionState {
     Carrying,
     Finishing,
     Finished,
@@ -278,7 +278,7 @@ impl Failure {
 
 impl<'a> Direction<'a> {
     fn new(carried: &'a AtomicU64) -> Self {
-        Direction { bytes: VecDeque::new(), progress: Progress::Carrying, carried }
+        Direction { bytes: VecDeque::new(), progress: DirectionState::Carrying, carried }
     }
 
     /// Carry bytes to the end of the stream.
@@ -300,28 +300,28 @@ impl<'a> Direction<'a> {
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, Failure>> {
         match self.progress {
-            Progress::Carrying if self.bytes.is_empty() => {
+            DirectionState::Carrying if self.bytes.is_empty() => {
                 let taken = ready!(from.poll_take(context, &mut self.bytes));
                 let count = taken.map_err(|error| {
-                    self.progress = Progress::Finished;
+                    self.progress = DirectionState::Finished;
                     Failure::OfSource(error)
                 })?;
                 if count == 0 {
-                    self.progress = Progress::Finishing;
+                    self.progress = DirectionState::Finishing;
                 }
             }
-            Progress::Carrying => {
+            DirectionState::Carrying => {
                 let given = ready!(to.poll_give(context, &mut self.bytes));
                 let count = given.map_err(Failure::OfTarget)?;
                 self.carried.fetch_add(count as u64, Ordering::Relaxed);
             }
-            Progress::Finishing => {
+            DirectionState::Finishing => {
                 // This fails only if the end has failed. It has taken everything, and the other direction
                 // learns whether its stream had ended.
                 let _ = ready!(to.poll_finish(context));
-                self.progress = Progress::Finished;
+                self.progress = DirectionState::Finished;
             }
-            Progress::Finished => return Poll::Ready(Ok(false)),
+            DirectionState::Finished => return Poll::Ready(Ok(false)),
         }
         Poll::Ready(Ok(true))
     }
