@@ -1,4 +1,4 @@
-"""Write the verdicts of the gallery's runs into docs/gallery.md and docs/seeds.md.
+"""Write the verdicts of the gallery into docs/gallery.md, docs/seeds.md and the entries' pages.
 
     python tools/generate/gallery_verdicts.py [--check]
     python tools/generate/gallery_verdicts.py --from site/ [--build COMMIT] [ID]...
@@ -108,7 +108,14 @@ def pages(kept: Mapping[str, Any]) -> dict[Path, str]:
     conclusions = {
         claim.id: claim.conclusion.partition(";")[0] for each in found for claim in each.claims
     }
-    return {GALLERY: gallery, SEEDS: with_verdicts(SEEDS.read_text(encoding="utf-8"), conclusions)}
+    seeds = with_verdicts(SEEDS.read_text(encoding="utf-8"), conclusions)
+    return {GALLERY: gallery, SEEDS: seeds} | dict(map(page_of, found))
+
+
+def page_of(record: Record) -> tuple[Path, str]:
+    """An entry's page with its verdicts."""
+    page = DOCS / f"gallery/{record.entry}.md"
+    return page, between(page.read_text(encoding="utf-8"), "verdicts", verdicts.of_page(record))
 
 
 def main() -> int:

@@ -147,6 +147,18 @@ def markdown(found: Sequence[tuple[Entry, Record]]) -> str:
     return "\n\n".join([*parts, *(_section(*each) for each in found)]) + "\n"
 
 
+def of_page(record: Record) -> str:
+    """The verdicts of an entry for its own page, with their date and build."""
+    tier = "in full" if record.tier == "full" else f"in the {record.tier} tier"
+    runs = ", ".join(filter(None, (record.system, f"build {record.build}")))
+    line = (
+        f"Judged {tier} on {record.date} ({runs}): {record.verdicts}. [All "
+        f"values](../gallery.md#{record.entry}). The text of this page may have values of earlier "
+        "builds."
+    )
+    return f"{line}\n\n> **Superseded.** {record.superseded}" if record.superseded else line
+
+
 _OVERVIEW = ("entry", "claims", "judged on", "seeds", "runs", "CPU s", "measured")
 
 
