@@ -438,9 +438,10 @@ impl Sockets {
         self.check()?;
         let Some(socket) = self.sockets.get_mut(&id) else { return Poll::Ready(Err(gone())) };
         match socket.state {
-            SocketState::Ended(Some(why)) => Poll::Ready(Err(error_of(why))),
             SocketState::Ended(None) => Poll::Ready(Ok(None)),
+            // Linux: a stream that has ended stays so if the peer resets the connection then.
             _ if self.endpoint.is_at_end(id) => Poll::Ready(Ok(None)),
+            SocketState::Ended(Some(why)) => Poll::Ready(Err(error_of(why))),
             _ => pending(&mut socket.reader, context),
         }
     }
@@ -470,6 +471,11 @@ impl Sockets {
 
     pub(crate) fn has_ended(&self, id: ConnectionId) -> bool {
         self.sockets.get(&id).is_none_or(|socket| matches!(socket.state, SocketState::Ended(_)))
+    }
+
+    pub(crate) fn has_failed(&self, id: ConnectionId) -> bool {
+        let failed = |socket: &Socket| matches!(socket.state, SocketState::Ended(Some(_)));
+        self.sockets.get(&id).is_none_or(failed)
     }
 
     /// The program drops the stream. `unread` says whether it leaves data.

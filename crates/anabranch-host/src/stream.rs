@@ -87,6 +87,12 @@ impl Stream {
         self.world.with(host, |world| world.hosts[host].has_ended(id))
     }
 
+    /// Returns `true` if the connection has ended with an error.
+    pub fn has_failed(&self) -> bool {
+        let (host, id) = (self.host, self.id);
+        self.world.with(host, |world| world.hosts[host].has_failed(id))
+    }
+
     /// Totals of the open subflows.
     pub fn subflows(&self) -> Vec<SubflowStats> {
         let (host, id) = (self.host, self.id);

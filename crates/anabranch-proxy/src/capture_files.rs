@@ -72,12 +72,13 @@ impl CaptureFiles {
     }
 }
 
-/// Create a file that nobody else may read, in place of one that exists.
+/// Create a file that nobody else may read, overwriting one that exists.
 fn create_private(file: &Path) -> io::Result<File> {
-    let file = private().create(true).truncate(true).open(file)?;
+    let file = private().create(true).truncate(false).open(file)?;
     // A file that exists keeps its permissions. A pipe or a device is no file of this program.
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(PRIVATE))?;
+        file.set_len(0)?;
     }
     Ok(file)
 }

@@ -10,7 +10,7 @@ use rustix::thread::{
 };
 
 /// What set-up and take-down need: changes of the network, the files of a capture in a user's folder, and
-/// to start and to end the other process, which has another user.
+/// starting and ending the other process, which runs as another user.
 const OF_SETUP: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::KILL)

@@ -116,7 +116,7 @@ fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
     let common = &options.common;
     let relay = options.relay.as_deref().map(relay_addresses).transpose()?.unwrap_or_default();
     let mut instance = Instance::new(common, "client", program)?;
-    let mut record = instance.prepare(common)?;
+    let record = instance.prepare(common)?;
     let targets = relay.iter().map(SocketAddr::ip).collect();
     let named = options.uplinks().map_err(Failure::Usage)?;
     let interfaces = named.iter().map(|uplink| uplink.interface.clone()).collect();
@@ -143,9 +143,7 @@ fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
     let role = Role::Client { listen, relay, tun: plan.tun().map(str::to_owned) };
     let assignment = instance.assignment(common, plan.device(), uplinks, role);
     let following = Some(Following { plan, ways });
-    let done = instance.run(program, &assignment, &network, record.as_mut(), following);
-    // Whatever happened, the network was taken down.
-    record.into_iter().for_each(Record::clear);
+    let done = instance.run(program, &assignment, &network, record, following);
     done.and_then(|()| instance.write_qlog())
 }
 
@@ -153,7 +151,7 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
     let options = options.complete().map_err(Failure::Usage)?;
     let common = &options.common;
     let mut instance = Instance::new(common, "relay", program)?;
-    let mut record = instance.prepare(common)?;
+    let record = instance.prepare(common)?;
     let mut interfaces = common.uplink.clone();
     if interfaces.is_empty() {
         let none = "uplink: this host has no default route; name the interface with --uplink";
@@ -179,9 +177,7 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
             .unwrap_or(MAX_CONNECTIONS_PER_CLIENT),
     };
     let assignment = instance.assignment(common, plan.device(), vec![plan.uplink()?], role);
-    let done = instance.run(program, &assignment, &network, record.as_mut(), None);
-    // Whatever happened, the network was taken down.
-    record.into_iter().for_each(Record::clear);
+    let done = instance.run(program, &assignment, &network, record, None);
     done.and_then(|()| instance.write_qlog())
 }
 
@@ -198,9 +194,7 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure
     let common = options.common();
     let out = options.out.as_deref().filter(|_| !common.dry_run).map(create).transpose()?;
     let mut instance = Instance::new(&common, "measure", program)?;
-    let results = capture_files::create_nameless(&std::env::temp_dir())?;
-    instance.results = Some(results.try_clone()?);
-    let mut record = instance.prepare(&common)?;
+    let record = instance.prepare(&common)?;
     let targets = relay.iter().map(SocketAddr::ip).collect();
     let regular = interfaces.len();
     let neighbours = instance.neighbours()?;
@@ -211,11 +205,11 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure
         print!("{}", network.describe());
         return Ok(());
     }
+    let results = capture_files::create_nameless(&std::env::temp_dir())?;
+    instance.results = Some(results.try_clone()?);
     let role = Role::Measure { relay, budget };
     let assignment = instance.assignment(&common, plan.device(), plan.uplinks(&ways), role);
-    let done = instance.run(program, &assignment, &network, record.as_mut(), None);
-    // Whatever happened, the network was taken down.
-    record.into_iter().for_each(Record::clear);
+    let done = instance.run(program, &assignment, &network, record, None);
     done?;
     let measured = measurement::read(results)?;
     print!("{}", measurement::table(&interfaces, &measured));
@@ -297,10 +291,12 @@ impl Instance {
             return Ok(None);
         }
         let opened = Record::open(&self.name);
-        let (record, left) = opened.map_err(|error| Failure::System(io::Error::other(error)))?;
+        let (mut record, left) =
+            opened.map_err(|error| Failure::System(io::Error::other(error)))?;
         if let Some(left) = left {
             info!(name = self.name, "removing what an earlier process has left");
             left.remove(&setup::others(&self.name));
+            record.empty();
         }
         // A file belongs to the instance with this name until it ends.
         self.capture = CaptureFiles::create(common).map_err(Failure::Usage)?;
@@ -346,7 +342,7 @@ impl Instance {
         program: Program<'_>,
         assignment: &Assignment,
         network: &Setup,
-        record: Option<&mut Record>,
+        mut record: Option<Record>,
         following: Option<Following>,
     ) -> Result<(), Failure> {
         privileges::keep_those_of_setup()?;
@@ -354,14 +350,16 @@ impl Instance {
         runtime.block_on(async {
             // From here on, signals end the program in order.
             let signals = Signals::new()?;
-            if let Some(record) = record {
+            if let Some(record) = &mut record {
                 record.write(network).map_err(io::Error::other)?;
             }
-            let done = match network.make() {
+            let made = network.make();
+            record.iter_mut().for_each(Record::let_others_change);
+            let done = match made {
                 Ok(()) => self.supervise(program, assignment, following, signals).await,
                 Err(error) => Err(error.into()),
             };
-            network.remove(&setup::others(&self.name));
+            record.into_iter().for_each(|record| record.remove(&self.name, network));
             done
         })
     }

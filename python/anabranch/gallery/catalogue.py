@@ -19,7 +19,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "conext12-olia": (14, 190),
     "balia": (34, 325),
     "sigcomm11-fattree": (30, 306),
-    "conext13-design": (70, 3500),
+    "conext13-design": (70, 2800),
     "conext17-ecf": (22, 179),
     "csws14-schedulers-bulk": (39, 2300),
     "csws14-schedulers-applimited": (1.9, 38),

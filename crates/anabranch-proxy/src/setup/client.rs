@@ -87,7 +87,7 @@ impl ClientSetup {
     /// The same plan, with a device that takes the connections of programs. A relay reaches
     /// destinations of both families, and the engine those of its own addresses.
     pub(crate) fn with_tun(self) -> Self {
-        let name = self.device.trim_start_matches("ab-");
+        let name = &self.device[super::device_name("").len()..];
         let mut families = Family::ALL.to_vec();
         families.retain(|family| match self.relay.is_empty() {
             true => self.families.contains(family),
@@ -196,7 +196,7 @@ impl ClientSetup {
             let link = ways.get(index).and_then(|ways| ways.get(family));
             setup.up.extend(link.iter().flat_map(|link| self.connect(index, family, link)));
             if closed.contains(&interface.as_str()) {
-                setup.down.extend(Step::stop_forwarding(family, interface));
+                setup.down.extend(self.neighbours.stop_forwarding(family, interface));
             }
         }
         setup.down.push(Step::nft(format!("delete table {} {}\n", family.nft(), self.table)));

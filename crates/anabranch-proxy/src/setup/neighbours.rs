@@ -1,8 +1,8 @@
 //! Other instances on this host, which keep their addresses and their forwarding.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use super::{Family, Setup};
+use super::{Family, Setup, Step};
 
 /// Numbers of instances, from which their addresses follow (this project).
 const NUMBERS: u8 = 15;
@@ -12,8 +12,8 @@ const NUMBERS: u8 = 15;
 pub(crate) struct Neighbours {
     /// A number that no other instance has.
     number: u8,
-    /// Keys of forwarding that others have switched on.
-    forwarding: BTreeSet<String>,
+    /// Keys of the forwarding that others have switched on, and the switches that keep it on.
+    forwarding: BTreeMap<String, Option<String>>,
 }
 
 impl Neighbours {
@@ -21,7 +21,9 @@ impl Neighbours {
     pub(crate) fn new(others: &[Setup]) -> Option<Self> {
         let is_free = |number: &u8| others.iter().all(|other| other.number != *number);
         let number = (0..NUMBERS).find(is_free)?;
-        let forwarding = others.iter().flat_map(Setup::forwarding).map(str::to_owned).collect();
+        let owned =
+            |(key, unless): (&str, Option<&str>)| (key.to_owned(), unless.map(str::to_owned));
+        let forwarding = others.iter().flat_map(Setup::forwarding).map(owned).collect();
         Some(Neighbours { number, forwarding })
     }
 
@@ -30,19 +32,26 @@ impl Neighbours {
         self.number
     }
 
-    /// The interfaces that would forward no packets without this program.
+    /// The interfaces that forward no packets without an instance of this program.
     pub(super) fn closed<'a>(&self, family: Family, interfaces: &'a [String]) -> Vec<&'a str> {
         let by_others = |interface: &str| {
-            family.forwarding(interface).is_some_and(|key| self.forwarding.contains(&key))
+            family.forwarding(interface).is_some_and(|key| self.forwarding.contains_key(&key))
         };
         let is_closed = |name: &&str| !family.forwards(name) || by_others(name);
         interfaces.iter().map(String::as_str).filter(is_closed).collect()
+    }
+
+    /// The end of forwarding on a closed interface. `None` if it has no switch.
+    pub(super) fn stop_forwarding(&self, family: Family, interface: &str) -> Option<Step> {
+        let name = family.forwarding(interface)?;
+        let router = || (!family.is_router()).then(|| family.router().to_owned());
+        let unless = self.forwarding.get(&name).cloned().unwrap_or_else(router);
+        Some(Step::StopForwarding { name, unless })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Step;
     use super::*;
 
     #[test]
@@ -57,9 +66,11 @@ mod tests {
     #[test]
     fn an_interface_that_another_instance_has_opened_counts_as_closed() {
         let key = "net/ipv4/conf/lo/forwarding".to_owned();
-        let stop = Step::StopForwarding { name: key, unless: None };
-        let other = Setup { down: vec![stop], ..Setup::default() };
+        // Since then, the host has become a router.
+        let stop = Step::StopForwarding { name: key, unless: Some("kernel/ostype".to_owned()) };
+        let other = Setup { down: vec![stop.clone()], ..Setup::default() };
         let neighbours = Neighbours::new(&[other]).expect("a free number");
         assert_eq!(neighbours.closed(Family::V4, &["lo".to_owned()]), ["lo"]);
+        assert_eq!(neighbours.stop_forwarding(Family::V4, "lo"), Some(stop));
     }
 }

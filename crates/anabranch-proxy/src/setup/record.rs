@@ -31,6 +31,8 @@ pub(crate) enum RecordError {
 pub(crate) struct Record {
     file: File,
     path: PathBuf,
+    /// Present while this process plans, makes or removes its network. No other instance does then.
+    changing: Option<File>,
 }
 
 impl Record {
@@ -44,6 +46,7 @@ impl Record {
         let path = folder.join(format!("{name}-{}.json", namespace().unwrap_or(0)));
         let named = |error| RecordError::File(path.clone(), error);
         make(&folder).map_err(named)?;
+        let changing = Some(lock(&folder).map_err(named)?);
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -65,7 +68,7 @@ impl Record {
             }
             Err(_) => None,
         };
-        Ok((Record { file, path }, left))
+        Ok((Record { file, path, changing }, left))
     }
 
     /// Write down what this process is going to change.
@@ -77,9 +80,21 @@ impl Record {
         self.replace(&text).map_err(|error| RecordError::File(self.path.clone(), error))
     }
 
-    /// Everything was removed.
-    pub(crate) fn clear(mut self) {
+    /// Other instances may change their networks again.
+    pub(crate) fn let_others_change(&mut self) {
+        self.changing = None;
+    }
+
+    /// What an earlier process has left was removed.
+    pub(crate) fn empty(&mut self) {
         let _ = self.replace("");
+    }
+
+    /// Remove the network of this process.
+    pub(crate) fn remove(mut self, name: &str, network: &Setup) {
+        self.changing = lock(&folder()).ok();
+        network.remove(&others(name));
+        self.empty();
         let _ = fs::remove_file(&self.path);
     }
 
@@ -104,6 +119,15 @@ pub(crate) fn others(name: &str) -> Vec<Setup> {
 
 fn folder() -> PathBuf {
     std::env::var_os("RUNTIME_DIRECTORY").map_or(FOLDER.into(), PathBuf::from)
+}
+
+/// Wait until no other instance changes its network, and keep them from it.
+fn lock(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file =
+        options.write(true).create(true).truncate(false).mode(0o600).open(folder.join("lock"))?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
 }
 
 fn make(folder: &Path) -> io::Result<()> {

@@ -80,7 +80,7 @@ impl RelaySetup {
         setup.up.push(Step::nft(self.rules(family, &closed)));
         for interface in closed {
             setup.up.extend(family.forwarding(interface).map(|key| Step::sysctl(key, "1")));
-            setup.down.extend(Step::stop_forwarding(family, interface));
+            setup.down.extend(self.neighbours.stop_forwarding(family, interface));
         }
         setup.down.push(Step::nft(format!("delete table {} {}\n", family.nft(), self.table)));
     }

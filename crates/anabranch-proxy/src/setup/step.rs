@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Family, sysctl};
+use super::sysctl;
 
 /// A change of the host's network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,8 +27,8 @@ pub(crate) enum Step {
     StopForwarding {
         /// Path below `/proc/sys`.
         name: String,
-        /// Path of a switch for the whole host. Somebody else who has turned it on since then needs the
-        /// interface, too.
+        /// Path of a switch that makes the whole host a router. Forwarding stays on if this switch is
+        /// on by then.
         unless: Option<String>,
     },
 }
@@ -46,17 +46,10 @@ impl Step {
         Step::Sysctl { name: name.into(), value: value.to_owned() }
     }
 
-    /// The end of forwarding on an interface, which did not forward before. `None` if it has no switch.
-    pub(super) fn stop_forwarding(family: Family, interface: &str) -> Option<Self> {
-        let name = family.forwarding(interface)?;
-        let unless = (!family.is_router()).then(|| family.router().to_owned());
-        Some(Step::StopForwarding { name, unless })
-    }
-
-    /// The key of the forwarding that it ends.
-    fn forwarding(&self) -> Option<&str> {
+    /// The key of the forwarding that it ends, and the switch that prevents that.
+    fn forwarding(&self) -> Option<(&str, Option<&str>)> {
         match self {
-            Step::StopForwarding { name, .. } => Some(name),
+            Step::StopForwarding { name, unless } => Some((name, unless.as_deref())),
             _ => None,
         }
     }
@@ -151,17 +144,18 @@ impl Setup {
 
     /// Remove what exists of it. The `others` on this host keep the forwarding that they need.
     pub(crate) fn remove(&self, others: &[Setup]) {
-        let needed: BTreeSet<_> = others.iter().flat_map(Setup::forwarding).collect();
+        let needed: BTreeSet<_> =
+            others.iter().flat_map(Setup::forwarding).map(|it| it.0).collect();
         for step in &self.down {
-            if !step.forwarding().is_some_and(|name| needed.contains(name)) {
+            if !step.forwarding().is_some_and(|(name, _)| needed.contains(name)) {
                 // It may be gone already, with its device or its interface.
                 let _ = step.execute();
             }
         }
     }
 
-    /// Keys of the forwarding that it ends.
-    pub(super) fn forwarding(&self) -> impl Iterator<Item = &str> {
+    /// Keys of the forwarding that it ends, and the switches that prevent that.
+    pub(super) fn forwarding(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.down.iter().filter_map(Step::forwarding)
     }
 

@@ -15,7 +15,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, interval, sleep, timeout};
 
 /// Bytes that are taken from one end at a time, at most: several times the longest frame of a TUN
 /// device, because the rest of each time leaves in a short frame.
@@ -29,6 +29,8 @@ const SLICES: usize = 64;
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
 /// Time between two looks at what an ended connection's peer has acknowledged (this project).
 const SETTLING_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two looks for ends that have failed while nothing reads from them (this project).
+const LOOKING_INTERVAL: Duration = Duration::from_secs(10);
 /// Longest time without progress at an end whose other end has failed (this project): as long as a
 /// subflow waits for an acknowledgement.
 const MOST_STALLED_TIME: Duration = Duration::from_secs(120);
@@ -61,6 +63,9 @@ pub(super) trait End {
     /// No further bytes follow.
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
+    /// Returns `true` if the connection has failed. No read or write has to be waiting for that.
+    fn has_failed(&mut self) -> bool;
+
     /// Bytes that the peer has not acknowledged; 0 if the connection has ended.
     fn unacknowledged(&self) -> u64;
 
@@ -83,6 +88,14 @@ pub(super) struct SocketEnd {
 impl From<TcpStream> for SocketEnd {
     fn from(stream: TcpStream) -> Self {
         SocketEnd { stream, room: BytesMut::new(), size: 2 * WORTH_SHARING, was_reset: false }
+    }
+}
+
+impl SocketEnd {
+    /// Linux reports a reset once, and then an end of the stream. If the stream had ended before, the
+    /// error is EPIPE (`tcp_reset`).
+    fn note(&mut self, error: &io::Error) {
+        self.was_reset |= error.kind() != ErrorKind::BrokenPipe;
     }
 }
 
@@ -126,10 +139,7 @@ impl End for SocketEnd {
         }
         let slices = &slices[..from.len().min(SLICES)];
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, slices));
-        // Linux reports a reset once, and then an end of the stream. If the stream had ended before, the
-        // error is EPIPE (`tcp_reset`).
-        self.was_reset |= written.as_ref().is_err_and(|it| it.kind() != ErrorKind::BrokenPipe);
-        let count = written?;
+        let count = written.inspect_err(|error| self.note(error))?;
         let mut left = count;
         while let Some(first) = from.front_mut().filter(|_| left > 0) {
             let taken = left.min(first.len());
@@ -144,6 +154,11 @@ impl End for SocketEnd {
 
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn has_failed(&mut self) -> bool {
+        let error = self.stream.take_error().unwrap_or_else(Some);
+        error.inspect(|error| self.note(error)).is_some()
     }
 
     fn unacknowledged(&self) -> u64 {
@@ -187,6 +202,10 @@ impl End for Stream {
         Pin::new(self).poll_shutdown(context)
     }
 
+    fn has_failed(&mut self) -> bool {
+        Stream::has_failed(self)
+    }
+
     fn unacknowledged(&self) -> u64 {
         let stats = self.stats().filter(|_| !self.has_ended());
         stats.map_or(0, |it| it.bytes_written.saturating_sub(it.bytes_acknowledged))
@@ -207,7 +226,17 @@ pub(super) async fn carry<N: End, F: End>(
     from_far: &AtomicU64,
 ) -> io::Result<()> {
     let (mut there, mut back) = (Direction::new(from_near), Direction::new(from_far));
+    let mut look = interval(LOOKING_INTERVAL);
     let done = poll_fn(|context| {
+        while look.poll_tick(context).is_ready() {
+            let error = || ErrorKind::ConnectionReset.into();
+            if near.has_failed() {
+                return Poll::Ready(Err(Failure::OfSource(error())));
+            }
+            if far.has_failed() {
+                return Poll::Ready(Err(Failure::OfTarget(error())));
+            }
+        }
         let there = there.poll(&mut near, &mut far, context)?;
         let back = back.poll(&mut far, &mut near, context).map_err(Failure::reversed)?;
         if there.is_ready() && back.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
@@ -316,8 +345,7 @@ impl<'a> Direction<'a> {
                 self.carried.fetch_add(count as u64, Ordering::Relaxed);
             }
             DirectionState::Finishing => {
-                // This fails only if the end has failed. It has taken everything, and the other direction
-                // learns whether its stream had ended.
+                // On an error, `to` has failed, and the other direction reports it.
                 let _ = ready!(to.poll_finish(context));
                 self.progress = DirectionState::Finished;
             }
@@ -326,8 +354,8 @@ impl<'a> Direction<'a> {
         Poll::Ready(Ok(true))
     }
 
-    /// After a failure of `from`, give `to` what had arrived before, and reset it. If the stream had
-    /// ended, the peer gets the end first.
+    /// After a failure of `from`, give `to` what had arrived before, and the end of the stream if there
+    /// was one. Then reset both.
     async fn rescue(&mut self, from: &mut impl End, to: &mut impl End) {
         loop {
             let step = poll_fn(|context| self.poll_step(from, to, context));
@@ -387,6 +415,24 @@ mod tests {
             tokio::task::yield_now().await;
         }
         Ok((program, carried))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_resets_is_noticed_while_the_server_reads_nothing() -> io::Result<()> {
+        let ([program, near], [far, _server]) = (pair(SMALL).await?, pair(SMALL).await?);
+        let carried = tokio::spawn(async {
+            let counters = [AtomicU64::new(0), AtomicU64::new(0)];
+            carry(SocketEnd::from(near), SocketEnd::from(far), &counters[0], &counters[1]).await
+        });
+        while timeout(Duration::from_millis(50), program.writable()).await.is_ok() {
+            let _ = program.try_write(&[0; 1000]);
+        }
+        SockRef::from(&program).set_linger(Some(Duration::ZERO))?;
+        drop(program);
+        let started = Instant::now();
+        carried.await?.expect_err("the program has reset it");
+        assert!((120..150).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+        Ok(())
     }
 
     /// Number of bytes until the end of the stream or its error, and this error.

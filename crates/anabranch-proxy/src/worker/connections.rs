@@ -25,15 +25,15 @@ impl Connections {
     pub(super) async fn next<T>(&self, accept: impl Future<Output = T>) -> Option<T> {
         let mut draining = self.draining.subscribe();
         tokio::select! {
-            // One that has arrived already would be cut.
+            // Draining first: a connection accepted now would soon be cut.
             biased;
             _ = draining.wait_for(|draining| *draining) => None,
             accepted = accept => Some(accepted),
         }
     }
 
-    /// Serve a connection in the background. It is open from now on: the task may begin after the look
-    /// at those that are open.
+    /// Serve a connection in the background. It counts at once, because draining may look before the
+    /// task's first poll.
     pub(super) fn serve(
         self: &Arc<Self>,
         connection: impl Future<Output = io::Result<()>> + Send + 'static,

@@ -30,10 +30,13 @@ pub(crate) fn side_by_side() -> Result {
     output(&mut world.proxy(&world.client, &format!("{measure} --budget 5MB")))?;
     first.end("-TERM")?;
     world.fetch(100_000, 1)?;
-    relays[0].end("-TERM")?;
     relays[1].end("-TERM")?;
     world.fetch(100_000, 1)?;
-    client.end("-TERM")?;
+    // Two end at the same time.
+    client.signal("-TERM")?;
+    relays[0].signal("-TERM")?;
+    client.child.wait()?;
+    relays[0].child.wait()?;
     relays[2].end("-TERM")?;
     unchanged(&before.0, &world.state(&world.client)?)?;
     unchanged(&before.1, &world.state(&world.relay)?)
