@@ -57,19 +57,44 @@ impl CaptureFiles {
         let Some(qlog) = self.qlog else { return Ok(true) };
         let mut packets = self.packets;
         packets.rewind()?;
-        let mut command = Command::new(&converter[0]);
-        command.args(&converter[1..]).stdin(packets).stdout(qlog.file().try_clone()?);
-        let (user, group) = owner;
-        if rustix::process::geteuid().is_root() && user != 0 {
-            command.uid(user).gid(group);
-        }
-        // A terminal's signals are for the supervisor.
-        let status = command.process_group(0).status()?;
+        let mut command = command_of(converter, owner);
+        let status = command.stdin(packets).stdout(qlog.file().try_clone()?).status()?;
         if status.success() {
             qlog.complete()?;
         }
         Ok(status.success())
     }
+}
+
+/// Check that this user and group can start the converter to qlog: it may be in a folder of root.
+///
+/// # Errors
+/// One line that says what else to do.
+pub(crate) fn check_converter(converter: &[String], owner: (u32, u32)) -> Result<(), String> {
+    let mut command = command_of(converter, owner);
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| {
+        format!(
+            "qlog: {}: {error}, for the user without privileges; name another one with --user, or \
+             write a capture with --pcap FILE and convert it: anabranch analyze FILE --qlog OUT",
+            converter[0]
+        )
+    })?;
+    let _ = child.kill();
+    let _ = child.wait();
+    Ok(())
+}
+
+/// The converter as a process of this user and group.
+fn command_of(converter: &[String], (user, group): (u32, u32)) -> Command {
+    let mut command = Command::new(&converter[0]);
+    command.args(&converter[1..]);
+    if rustix::process::geteuid().is_root() && user != 0 {
+        command.uid(user).gid(group);
+    }
+    // A terminal's signals are for the supervisor.
+    command.process_group(0);
+    command
 }
 
 /// Create a file that nobody else may read, overwriting one that exists.
@@ -117,6 +142,13 @@ mod tests {
         let metadata = fs::metadata(&path).expect("a file");
         assert_eq!((metadata.len(), metadata.permissions().mode() & 0o777), (0, 0o600));
         fs::remove_file(&path).expect("removed");
+    }
+
+    #[test]
+    fn a_converter_that_cannot_be_started_is_noticed() {
+        assert_eq!(check_converter(&["true".to_owned()], (0, 0)), Ok(()));
+        let message = check_converter(&["/no/program".to_owned()], (0, 0)).expect_err("none");
+        assert!(message.starts_with("qlog: /no/program: ") && !message.contains('\n'), "{message}");
     }
 
     #[test]

@@ -298,6 +298,9 @@ impl Instance {
             left.remove(&setup::others(&self.name));
             record.empty();
         }
+        if common.qlog.is_some() {
+            capture_files::check_converter(&self.to_qlog, self.owner).map_err(Failure::Usage)?;
+        }
         // A file belongs to the instance with this name until it ends.
         self.capture = CaptureFiles::create(common).map_err(Failure::Usage)?;
         Ok(Some(record))
