@@ -1,6 +1,7 @@
 //! Fuzzes hosts with a hostile peer or a hostile network.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
 use anabranch_proto::config::ConnectionConfig;
@@ -139,6 +140,8 @@ struct Hosts {
     ended: [Option<Event>; 2],
     /// An operation other than loss, reordering and repetition has happened, so the connection may fail.
     disturbed: bool,
+    /// All segments so far, with their times and senders.
+    sent: DefaultHasher,
 }
 
 impl Hosts {
@@ -158,6 +161,7 @@ impl Hosts {
             shut: [0; 2],
             ended: [None; 2],
             disturbed: false,
+            sent: DefaultHasher::new(),
         };
         if config.tcp.fast_open {
             // The first connection brings the cookie, and its data follows the handshake.
@@ -201,6 +205,7 @@ impl Hosts {
                     segment
                         .emit(&mut bytes)
                         .expect("a host sends only segments that can be serialised");
+                    (self.now.as_nanos(), side, bytes).hash(&mut self.sent);
                     if let Some(left) = self.shut[side].checked_sub(1) {
                         (self.shut[side], segment.header.window) = (left, 0);
                     }
@@ -422,6 +427,10 @@ impl Hosts {
         assert_eq!(self.received, [self.written[1], self.written[0]], "data is missing");
     }
 
+    fn outcome(&self) -> Outcome {
+        (self.sent.finish(), self.written, self.received, self.ended)
+    }
+
     fn write(&mut self, side: usize, bytes: u16) {
         let Some(id) = self.connections[side] else { return };
         let sent = self.hosts[side].send_pattern(id, self.written[side], bytes.into());
@@ -441,6 +450,22 @@ fn config(dss_checksum: bool, platform: usize) -> ConnectionConfig {
         .dss_checksum(dss_checksum)
 }
 
+/// What a run has sent and delivered, and how its connection has ended.
+type Outcome = (u64, [u64; 2], [u64; 2], [Option<Event>; 2]);
+
+/// Run hosts with this configuration. One input of four runs again without header prediction, which
+/// leaves out only what has no effect: the outcome must be the same.
+fn compared(input: usize, config: ConnectionConfig, run: impl Fn(&ConnectionConfig) -> Outcome) {
+    let outcome = run(&config);
+    if input.is_multiple_of(4) {
+        assert_eq!(
+            run(&config.header_prediction(false)),
+            outcome,
+            "header prediction has an effect"
+        );
+    }
+}
+
 /// Two hosts, of which the client's segments may come from an attacker. Nothing panics or runs
 /// forever. Data from the server arrives at the client unchanged.
 pub fn peers(operations: &[Operation]) {
@@ -449,14 +474,17 @@ pub fn peers(operations: &[Operation]) {
         (config.tcp.sack, config.tcp.timestamps) = (*sack, *timestamps);
     }
     config.tcp.fast_open = matches!(operations.get(1), Some(Operation::Use { sack: true, .. }));
-    let mut hosts = Hosts::new(&config);
-    for operation in operations.iter().take(2_000) {
-        hosts.carry_out(operation);
-    }
-    if !hosts.disturbed && operations.len() < 100 {
-        hosts.end_in_order();
-    }
-    hosts.wait(200_000);
+    compared(operations.len() / 6, config, |config| {
+        let mut hosts = Hosts::new(config);
+        for operation in operations.iter().take(2_000) {
+            hosts.carry_out(operation);
+        }
+        if !hosts.disturbed && operations.len() < 100 {
+            hosts.end_in_order();
+        }
+        hosts.wait(200_000);
+        hosts.outcome()
+    });
 }
 
 /// One host with a connection that receives arbitrary segments. Each segment is described by six
@@ -468,10 +496,16 @@ pub fn endpoint(bytes: &[u8]) {
     // One eighth each: without SACK, without timestamps, and without both.
     config.tcp.sack = !matches!(len / 2 % 8, 5 | 7);
     config.tcp.timestamps = !matches!(len / 2 % 8, 6 | 7);
+    compared(len / 3, config, |config| receive(bytes, config));
+}
+
+/// The run of [`endpoint`] with a configuration.
+fn receive(bytes: &[u8], config: &ConnectionConfig) -> Outcome {
+    let len = bytes.len();
     // In one fifth of the cases, the host is the client. In one fourth, its first data with
     // MP_CAPABLE is still in flight.
     let host = usize::from(len % 5 != 4);
-    let mut hosts = Hosts::new(&config);
+    let mut hosts = Hosts::new(config);
     if len / 16 % 4 == 3 {
         hosts.write(0, 3_000);
         hosts.carry_out(&Operation::Deliver(1));
@@ -488,7 +522,7 @@ pub fn endpoint(bytes: &[u8]) {
     }
     hosts.drain();
     let Some((_, model)) = hosts.in_flight.iter().rev().find(|(to, _)| *to == host).cloned() else {
-        return;
+        return hosts.outcome();
     };
     hosts.tampered[host] = true;
     let mut rest = bytes;
@@ -513,4 +547,5 @@ pub fn endpoint(bytes: &[u8]) {
             hosts.wait(1 << (wait % 18));
         }
     }
+    hosts.outcome()
 }
