@@ -438,10 +438,9 @@ impl Sockets {
         self.check()?;
         let Some(socket) = self.sockets.get_mut(&id) else { return Poll::Ready(Err(gone())) };
         match socket.state {
-            SocketState::Ended(None) => Poll::Ready(Ok(None)),
-            // Linux: a stream that has ended stays so if the peer resets the connection then.
-            _ if self.endpoint.is_at_end(id) => Poll::Ready(Ok(None)),
             SocketState::Ended(Some(why)) => Poll::Ready(Err(error_of(why))),
+            SocketState::Ended(None) => Poll::Ready(Ok(None)),
+            _ if self.endpoint.is_at_end(id) => Poll::Ready(Ok(None)),
             _ => pending(&mut socket.reader, context),
         }
     }
