@@ -63,11 +63,13 @@ pub(super) fn start(
         return Err(io::Error::other("this is no relay"));
     };
     let (allowed, denied) = (prefixes(allow)?, prefixes(deny)?);
+    // Before clients can send anything: requests from before this time are refused.
+    let started = clock::milliseconds();
     let config = shared.host.config().clone().first_receive_buffer(Some(STRANGERS_BUFFER));
     let listener = shared.host.listen_with(*port, config)?;
     info!(port, "ready for clients");
     let service = Service {
-        verifier: Mutex::new(Verifier::new(key, clock::milliseconds())),
+        verifier: Mutex::new(Verifier::new(key, started)),
         destinations: Destinations { denied, allowed },
         clients: Clients::new(*max_connections, *max_connections_per_client),
         waiting: Waiting::default(),
