@@ -450,11 +450,11 @@ fn config(dss_checksum: bool, platform: usize) -> ConnectionConfig {
         .dss_checksum(dss_checksum)
 }
 
-/// What a run has sent and delivered, and how its connection has ended.
+/// Outcome of a run: a hash of all segments, bytes written and received at each host, and final events.
 type Outcome = (u64, [u64; 2], [u64; 2], [Option<Event>; 2]);
 
 /// Run hosts with this configuration. One input of four runs again without header prediction, which
-/// leaves out only what has no effect: the outcome must be the same.
+/// only skips steps without an effect: the outcome must be the same.
 fn compared(input: usize, config: ConnectionConfig, run: impl Fn(&ConnectionConfig) -> Outcome) {
     let outcome = run(&config);
     if input.is_multiple_of(4) {

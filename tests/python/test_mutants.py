@@ -18,7 +18,7 @@ _FEW = {
     "twin-captures": 5,
 }
 _MANY = dict.fromkeys(mutants.KINDS, 100) | {"analyze-captures": 15}
-"""Drawing the figures of a capture takes seconds. mutants.py makes more by hand."""
+"""An analysis takes longest. mutants.py makes more by hand."""
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ use rustix::thread::{
     set_thread_res_gid, set_thread_res_uid,
 };
 
-/// What set-up and take-down need: changes of the network, the files of a capture in a user's folder, and
-/// starting and ending the other process, which runs as another user.
+/// Capabilities for set-up and take-down: to change the network, to write captures into a user's folder,
+/// and to start and end the other process, which runs as another user.
 const OF_SETUP: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::KILL)

@@ -306,7 +306,7 @@ impl Instance {
         Ok(Some(record))
     }
 
-    /// What the plan of a network has to know of the other instances.
+    /// The other instances, for the plan of this one's network.
     fn neighbours(&self) -> Result<Neighbours, Failure> {
         let full = "name: no further instance fits on this host";
         Neighbours::new(&setup::others(&self.name)).ok_or_else(|| Failure::Usage(full.to_owned()))

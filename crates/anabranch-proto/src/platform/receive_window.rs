@@ -7,11 +7,11 @@ use anabranch_wire::Instant;
 use super::linux::{self, ReadRounds, Reading};
 use super::{BufferModel, Buffers, Incoming, RecvQueueState, SocketMemory};
 
-/// Capacity of a buffer once all of it opens.
+/// Capacity of the receive buffer after [`ReceiveWindow::open`].
 #[derive(Clone, Copy, Debug)]
-enum Then {
+enum FullSize {
     Largest,
-    /// Another size, to which it grows.
+    /// It starts at its first size, and grows by tuning.
     Tuned,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct ReceiveWindow {
     /// Upper bound of the capacity.
     most: u32,
     /// Present while the buffer has only its first size.
-    unopened: Option<Then>,
+    unopened: Option<FullSize>,
     /// Whether less than the buffer is offered, because a subflow has brought no data.
     offers_less: bool,
     /// Largest distance that the window reaches beyond acknowledged data: it opens with the data
@@ -87,13 +87,13 @@ impl ReceiveWindow {
 
     /// The same window, with `bytes` bytes of buffer until [`ReceiveWindow::open`].
     pub(crate) fn opening_later(self, bytes: u64) -> Self {
-        let then = if self.capacity == self.most { Then::Largest } else { Then::Tuned };
+        let then = if self.capacity == self.most { FullSize::Largest } else { FullSize::Tuned };
         ReceiveWindow { unopened: Some(then), ..self.beginning_with(bytes) }
     }
 
     /// Open all of the buffer, if a part of it was to open later.
     pub(crate) fn open(&mut self) {
-        if let Some(Then::Largest) = self.unopened.take() {
+        if let Some(FullSize::Largest) = self.unopened.take() {
             self.capacity = self.most;
         }
     }

@@ -1,4 +1,4 @@
-//! Other instances on this host, which keep their addresses and their forwarding.
+//! The other instances on this host. A new one uses other addresses, and leaves their forwarding on.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::{Family, Setup, Step};
 /// Numbers of instances, from which their addresses follow (this project).
 const NUMBERS: u8 = 15;
 
-/// What an instance has to know of the others on this host.
+/// Facts about the other instances on this host that a new instance needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Neighbours {
     /// A number that no other instance has.
@@ -17,7 +17,7 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// From the networks of the others. `None` if there are too many.
+    /// Derive the facts from the networks of the others. `None` if there are too many instances.
     pub(crate) fn new(others: &[Setup]) -> Option<Self> {
         let is_free = |number: &u8| others.iter().all(|other| other.number != *number);
         let number = (0..NUMBERS).find(is_free)?;

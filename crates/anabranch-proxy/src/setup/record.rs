@@ -31,7 +31,7 @@ pub(crate) enum RecordError {
 pub(crate) struct Record {
     file: File,
     path: PathBuf,
-    /// Present while this process plans, makes or removes its network. No other instance does then.
+    /// The host-wide lock, held while this process plans, makes or removes its network.
     changing: Option<File>,
 }
 
@@ -80,12 +80,12 @@ impl Record {
         self.replace(&text).map_err(|error| RecordError::File(self.path.clone(), error))
     }
 
-    /// Other instances may change their networks again.
+    /// Release the host-wide lock, so that other instances can change their networks.
     pub(crate) fn let_others_change(&mut self) {
         self.changing = None;
     }
 
-    /// What an earlier process has left was removed.
+    /// Note that the leftovers of an earlier process were removed.
     pub(crate) fn empty(&mut self) {
         let _ = self.replace("");
     }
@@ -106,8 +106,8 @@ impl Record {
     }
 }
 
-/// The networks of the instances in this network namespace that have other names, as far as this process
-/// may read them.
+/// The networks of all instances in this network namespace with other names. Records that this process
+/// may not read are left out.
 pub(crate) fn others(name: &str) -> Vec<Setup> {
     let Ok(entries) = fs::read_dir(folder()) else { return Vec::new() };
     let here = format!("-{}.json", namespace().unwrap_or(0));
@@ -121,7 +121,7 @@ fn folder() -> PathBuf {
     std::env::var_os("RUNTIME_DIRECTORY").map_or(FOLDER.into(), PathBuf::from)
 }
 
-/// Wait until no other instance changes its network, and keep them from it.
+/// Wait for the lock that one instance at a time holds while it changes its network, and take it.
 fn lock(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file =

@@ -63,7 +63,7 @@ pub(super) trait End {
     /// No further bytes follow.
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Returns `true` if the connection has failed. No read or write has to be waiting for that.
+    /// Returns `true` if the connection has failed, even if no read or write is pending.
     fn has_failed(&mut self) -> bool;
 
     /// Bytes that the peer has not acknowledged; 0 if the connection has ended.

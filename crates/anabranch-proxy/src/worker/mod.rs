@@ -128,8 +128,8 @@ pub(crate) fn main() -> io::Result<()> {
     done
 }
 
-/// End the process with the first panic. A panic in one task would leave a process that looks healthy and
-/// carries nothing.
+/// Abort the process at the first panic. Otherwise, a panic in one task would leave a process that looks
+/// healthy and carries no data.
 fn end_with_a_panic() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

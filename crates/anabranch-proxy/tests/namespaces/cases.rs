@@ -59,7 +59,7 @@ const CASES: [(&str, Case, usize); 29] = [
     ("a client without a proxy drains", tun::draining, 1),
     ("uplinks of both address families", ipv6::uplinks, 1),
     ("several instances on one host", instances::side_by_side, 1),
-    ("a program makes the host a router", instances::beside_a_router, 1),
+    ("a program makes the host a router", instances::with_a_router, 1),
     ("a relay drains", operation::draining, 1),
     ("an answer before a reset", operation::answer_before_reset, 1),
     ("logs without destinations", operation::logs, 1),

@@ -43,7 +43,7 @@ pub(crate) fn side_by_side() -> Result {
 }
 
 /// A program that makes the host a router in the meantime keeps its forwarding.
-pub(crate) fn beside_a_router() -> Result {
+pub(crate) fn with_a_router() -> Result {
     let world = World::new([FAST, FAST])?;
     let forwards = |interface: &str| {
         world.client.run(&format!("sysctl -n net.ipv4.conf.{interface}.forwarding"))
