@@ -168,7 +168,7 @@ ci-builds:
 	$(call timed,demo docs wheels-smoke audit check-targets)
 
 ci-runs:
-	$(call timed,test-platforms interop)
+	$(call timed,test-platforms interop proxy-smoke)
 
 .PHONY: digests-smoke
 digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-smoke

@@ -53,16 +53,32 @@ wheels-smoke: $(PACKAGING)/bin/maturin $(VENV)/.installed ## test the wheel that
 # The command of the proxy without Python and without libraries of the system. The linker of Rust needs
 # nothing of the other processor.
 PROXY_TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
-PROXY_PROFILE ?= release
+PROXY := dist/proxy
 
-.PHONY: proxy
+# Arguments: the profile, and Cargo's name of its folder. It ends the shell if there are no targets.
+define static-proxy
+set -e; if ! rustup --quiet target add $(PROXY_TARGETS); then \
+	echo "skipped: rustup could not add $(PROXY_TARGETS) (see above)"; exit 0; \
+fi; \
+mkdir -p $(PROXY); \
+for target in $(PROXY_TARGETS); do \
+	MAKEFLAGS= cargo rustc --quiet --package anabranch-proxy --bin anabranch-proxy --target $$target \
+		--profile $(1) -- -C linker=rust-lld -C link-self-contained=yes; \
+	cp target/$$target/$(2)/anabranch-proxy $(PROXY)/anabranch-proxy-$${target%%-*}; \
+done
+endef
+
+.PHONY: proxy proxy-smoke
 proxy: ## build the static program anabranch-proxy for x86_64 and aarch64 in dist/proxy
-	@set -e; mkdir -p dist/proxy; for target in $(PROXY_TARGETS); do \
-		if ! rustup --quiet target add $$target; then echo "$$target skipped: rustup could not add it"; continue; fi; \
-		cargo rustc --quiet --package anabranch-proxy --bin anabranch-proxy --target $$target \
-			--profile $(PROXY_PROFILE) -- -C linker=rust-lld -C link-self-contained=yes; \
-		folder=$$(test $(PROXY_PROFILE) = dev && echo debug || echo $(PROXY_PROFILE)); \
-		cp target/$$target/$$folder/anabranch-proxy dist/proxy/anabranch-proxy-$${target%%-*}; \
+	@$(call static-proxy,release,release); \
+	cd $(PROXY); sha256sum anabranch-proxy-* > SHA256SUMS; \
+	./anabranch-proxy-$$(uname -m) --version
+
+# Without optimisation, as quick to build as possible.
+proxy-smoke: PROXY := target/proxy-smoke
+proxy-smoke: ## build the static programs without optimisation, and run cases with this machine's
+	@export CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=0; $(call static-proxy,dev,debug); \
+	for case in curl privileges; do \
+		ANABRANCH_PROXY=$(CURDIR)/$(PROXY)/anabranch-proxy-$$(uname -m) \
+			$(TEST_RUST) --test namespaces -- $$case; \
 	done
-	cd dist/proxy && sha256sum anabranch-proxy-* > SHA256SUMS
-	./dist/proxy/anabranch-proxy-$$(uname -m) --version

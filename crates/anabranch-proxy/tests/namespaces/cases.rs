@@ -1,6 +1,7 @@
 //! The cases, and the network that they use.
 #![expect(clippy::disallowed_methods, reason = "the test measures real time")]
 
+use std::env;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +25,11 @@ use crate::unmodified;
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch-proxy");
+/// The program under test: another build, such as the static one, if `ANABRANCH_PROXY` names it.
+pub(crate) fn program() -> String {
+    env::var("ANABRANCH_PROXY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_anabranch-proxy").into())
+}
+
 /// The destination, and the relay's public address. Both look like addresses of the Internet.
 pub(crate) const DESTINATION: &str = "203.0.114.2";
 pub(crate) const RELAY: &str = "203.0.115.1";
@@ -180,7 +185,7 @@ impl World {
     }
 
     pub(crate) fn proxy(&self, room: &Room, arguments: &str) -> Command {
-        let mut command = room.command(Path::new(PROGRAM));
+        let mut command = room.command(Path::new(&program()));
         command.args(arguments.split(' ').filter(|word| !word.is_empty()));
         command.env("RUNTIME_DIRECTORY", self.folder.file("run"));
         command
@@ -341,7 +346,7 @@ fn privileges() -> Result {
         };
         let (command, status) = (text("cmdline"), text("status"));
         let is_worker = command.ends_with("\0worker\0");
-        if !(is_worker || command.starts_with(PROGRAM)) || !is_of_this_run() {
+        if !(is_worker || command.starts_with(&program())) || !is_of_this_run() {
             continue;
         }
         if !is_worker {

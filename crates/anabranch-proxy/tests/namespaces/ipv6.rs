@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::cases::{
-    DESTINATION, DESTINATION_PORT, FAST, PORT, PROGRAM, RELAY, Result, World, require, unchanged,
+    DESTINATION, DESTINATION_PORT, FAST, PORT, RELAY, Result, World, program, require, unchanged,
 };
 use crate::rooms::{Room, Running};
 
@@ -63,7 +63,7 @@ pub(crate) fn client(world: &World, relay: &str, more: &[&str]) -> Result<Runnin
     let hosts = world.folder.file("hosts");
     let script = format!("mount --bind {} /etc/hosts && exec \"$@\"", hosts.display());
     let mut command = world.client.command(Path::new("unshare"));
-    command.args(["--mount", "sh", "-c", &script, "sh", PROGRAM]);
+    command.args(["--mount", "sh", "-c", &script, "sh", &program()]);
     command.args(["client", "--relay", relay, "--secret-file", &world.secret()]);
     command.args(["--uplink", "c1", "--uplink", "c2", "--metrics", "127.0.0.1:9124"]);
     command.args(more);
