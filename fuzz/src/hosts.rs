@@ -427,6 +427,21 @@ impl Hosts {
         assert_eq!(self.received, [self.written[1], self.written[0]], "data is missing");
     }
 
+    /// The application of one host releases its connections, and the network delivers everything from now
+    /// on. The other application does nothing. The host forgets the connections in the end.
+    fn forget(&mut self, side: usize) {
+        for _ in 0..500 {
+            let ids: Vec<ConnectionId> = self.hosts[side].connections().collect();
+            ids.into_iter().for_each(|id| self.hosts[side].release(id));
+            self.drain();
+            while let Some((to, segment)) = self.in_flight.pop_front() {
+                self.arrive(to, segment);
+            }
+            self.wait(10_000);
+        }
+        assert_eq!(self.hosts[side].connections().count(), 0, "a released connection stays");
+    }
+
     fn outcome(&self) -> Outcome {
         (self.sent.finish(), self.written, self.received, self.ended)
     }
@@ -483,6 +498,9 @@ pub fn peers(operations: &[Operation]) {
             hosts.end_in_order();
         }
         hosts.wait(200_000);
+        if operations.len() % 3 == 0 {
+            hosts.forget(operations.len() / 3 % 2);
+        }
         hosts.outcome()
     });
 }
@@ -546,6 +564,9 @@ fn receive(bytes: &[u8], config: &ConnectionConfig) -> Outcome {
         if wait & 1 == 1 {
             hosts.wait(1 << (wait % 18));
         }
+    }
+    if len % 3 == 0 {
+        hosts.forget(host);
     }
     hosts.outcome()
 }

@@ -33,6 +33,34 @@ impl Connection {
         self.abort_if_data_is_lost();
     }
 
+    /// If the application has released the connection, and only the end of the peer's stream is missing,
+    /// do not wait for it without end.
+    #[inline]
+    pub(super) fn limit_wait_for_peer(&mut self, now: Instant) {
+        if self.recv.is_released() {
+            self.limit_wait_if_released(now);
+        }
+    }
+
+    #[cold]
+    fn limit_wait_if_released(&mut self, now: Instant) {
+        if self.end_has_arrived() && !self.session.has_ended() && !self.peer_has_finished() {
+            let end = now + self.config.platform.give_up.released;
+            self.timers.set_if_earlier(Timer::GiveUp, end);
+        }
+    }
+
+    /// Returns `true` if the peer has acknowledged the end of the stream.
+    fn end_has_arrived(&self) -> bool {
+        match self.session.is_mptcp() {
+            true => self.send.queue.fin_acknowledged(),
+            false => {
+                let ctx = self.subflows.get(self.fallback.slot().index());
+                ctx.is_some_and(|ctx| ctx.subflow.state() == State::FinWait2)
+            }
+        }
+    }
+
     /// RFC 9293 §3.6.1: a reset tells the peer that this host has dropped data that nobody will
     /// read.
     #[inline]

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use anabranch_wire::{Duration, Instant};
 
 use super::Connection;
+use super::data_rto::LONGEST_PAUSE;
 use super::timer::Timer;
 use crate::error::ConnectionError;
 use crate::platform::{DataRetransmission, Pause};
@@ -119,6 +120,8 @@ impl Connection {
                 Timer::Persist => self.probe_window(now),
                 Timer::Unmapped => self.on_unmapped_timeout(now),
                 Timer::Fail => self.tell_failure(now),
+                // Linux: `mptcp_worker`, which tells the peer.
+                Timer::GiveUp if self.recv.is_released() => self.abort(),
                 Timer::GiveUp if self.session.is_mptcp() => {
                     self.give_up(ConnectionError::TimedOut);
                 }
@@ -129,14 +132,17 @@ impl Connection {
     }
 
     /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
-    /// answered.
+    /// answered. That ends once nobody waits for the data and the pauses no longer grow, as in Linux
+    /// (`tcp_probe_timer`).
     fn probe_window(&mut self, now: Instant) {
         let probed_at = now - self.probe_pause();
         let silent = self.subflows.iter().all(|ctx| ctx.signs.last_dss() <= probed_at);
         self.subflows.probe_peer(self.data_rto.probes());
         let optionless = self.data_rto.on_probe(silent);
         self.arm_persist(now, 0);
-        if self.data_rto.unanswered() > self.config.tcp.retries {
+        if self.recv.is_released() && self.probe_pause() >= LONGEST_PAUSE {
+            self.abort();
+        } else if self.data_rto.unanswered() > self.config.tcp.retries {
             self.give_up(ConnectionError::TimedOut);
         } else if self.session.is_mptcp() {
             self.give_up_on_window(optionless);

@@ -53,6 +53,12 @@ impl Receiver {
         self.released = true;
     }
 
+    /// Returns `true` if the application reads no more.
+    #[inline]
+    pub(super) fn is_released(&self) -> bool {
+        self.released
+    }
+
     /// Returns `true` if data has arrived that nobody will read.
     #[inline]
     pub(super) fn has_lost_data(&self) -> bool {

@@ -11,7 +11,8 @@ pub(super) enum Timer {
     Unmapped,
     /// When to repeat MP_FAIL.
     Fail,
-    /// When to end the connection if the peer acknowledges no more data.
+    /// When to end the connection if the peer acknowledges no more data, or keeps its direction open after
+    /// the application has released the connection.
     GiveUp,
     /// When to give up a connection without subflows.
     Orphan,

@@ -29,6 +29,7 @@ impl Connection {
         following: &mut VecDeque<PooledSegment>,
     ) -> Option<PooledSegment> {
         self.settled = false;
+        self.limit_wait_for_peer(now);
         if let Some(segment) = self.acknowledge_early(now) {
             return Some(segment);
         }

@@ -573,3 +573,70 @@ fn a_data_fin_in_flight_is_not_repeated_on_a_new_subflow() {
     assert!(pair.client_events.iter().any(ready));
     assert_eq!([0, 1].map(|n| data_fins_on(&pair, n)), [1, 0]);
 }
+
+#[test]
+fn a_released_connection_whose_peer_keeps_its_direction_open_ends_after_a_minute() {
+    // RFC 9293 §3.6: an application that may still read waits without limit.
+    for (config, released) in [(tcp(), true), (mptcp(), true), (tcp(), false), (mptcp(), false)] {
+        let mut pair = both(config, 1);
+        pair.upload(50_000, 1_000);
+        let case = format!("released: {released}");
+        match released {
+            true => pair.client.release(pair.connection),
+            false => pair.client.close(pair.connection),
+        }
+        pair.run_ms(59_000);
+        assert_eq!(pair.client.connections().count(), 1, "{case}");
+        pair.run_ms(2_000);
+        assert_eq!(pair.client.connections().count(), usize::from(!released), "{case}");
+        assert_eq!(pair.received[1], 50_000, "{case}");
+        let server_error = error_of(&pair.server_events);
+        assert_eq!(server_error.is_some(), released, "{case}: {server_error:?}");
+    }
+}
+
+#[test]
+fn a_connection_released_after_its_end_has_arrived_is_limited_as_well() {
+    for config in [tcp(), mptcp()] {
+        let mut pair = both(config, 1);
+        pair.upload(50_000, 1_000);
+        pair.client.close(pair.connection);
+        pair.run_ms(100_000);
+        pair.client.release(pair.connection);
+        pair.run_ms(59_000);
+        assert_eq!(pair.client.connections().count(), 1);
+        pair.run_ms(2_000);
+        assert_eq!(pair.client.connections().count(), 0);
+    }
+}
+
+#[test]
+fn a_released_connection_does_not_probe_a_closed_window_for_ever() {
+    depends_on_the_platform("the sizes of the buffers and windows");
+    for (protocol, released) in [(tcp(), true), (mptcp(), true), (mptcp(), false)] {
+        let mut pair = both(protocol.receive_buffer(20_000), 1);
+        pair.run_ms(300);
+        pair.paused = true;
+        for _ in 0..1_000 {
+            pair.write(0, 100_000);
+            pair.run_ms(1);
+        }
+        match released {
+            true => pair.client.release(pair.connection),
+            false => pair.client.close(pair.connection),
+        }
+        pair.run_ms(60_000);
+        assert_eq!(pair.client.connections().count(), 1, "released: {released}");
+        pair.run_ms(240_000);
+        let left = pair.client.connections().count();
+        assert_eq!(left, usize::from(!released), "released: {released}");
+    }
+}
+
+fn tcp() -> ConnectionConfig {
+    ConnectionConfig::default().protocol(Protocol::Tcp)
+}
+
+fn mptcp() -> ConnectionConfig {
+    ConnectionConfig::default()
+}
