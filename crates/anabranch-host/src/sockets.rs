@@ -57,6 +57,8 @@ struct Socket {
     state: SocketState,
     /// Whether the program still holds the stream.
     held: bool,
+    /// The peer's stream had its end when the connection ended. Linux: `SOCK_DONE`.
+    is_whole: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
     /// Source and destination of the intercepted SYN.
@@ -207,8 +209,9 @@ impl Sockets {
             let new: Vec<_> = open.into_iter().filter(|it| !known(it)).collect();
             record.past_subflows.extend(new);
         }
+        let is_whole = self.endpoint.peer_has_finished(id);
         let Some(socket) = self.sockets.get_mut(&id) else { return };
-        socket.state = SocketState::Ended(why);
+        (socket.state, socket.is_whole) = (SocketState::Ended(why), is_whole);
         socket.wake_reader();
         socket.wake_writer();
         if !socket.held {
@@ -242,8 +245,15 @@ impl Sockets {
             });
             records.len() - 1
         });
-        let socket =
-            Socket { state, held: true, reader: None, writer: None, intercepted: None, record };
+        let socket = Socket {
+            state,
+            held: true,
+            is_whole: false,
+            reader: None,
+            writer: None,
+            intercepted: None,
+            record,
+        };
         self.sockets.entry(id).or_insert(socket)
     }
 
@@ -438,8 +448,8 @@ impl Sockets {
         self.check()?;
         let Some(socket) = self.sockets.get_mut(&id) else { return Poll::Ready(Err(gone())) };
         match socket.state {
-            SocketState::Ended(Some(why)) => Poll::Ready(Err(error_of(why))),
-            SocketState::Ended(None) => Poll::Ready(Ok(None)),
+            SocketState::Ended(Some(why)) if !socket.is_whole => Poll::Ready(Err(error_of(why))),
+            SocketState::Ended(_) => Poll::Ready(Ok(None)),
             _ if self.endpoint.is_at_end(id) => Poll::Ready(Ok(None)),
             _ => pending(&mut socket.reader, context),
         }

@@ -212,6 +212,27 @@ fn the_peer_of_an_aborted_stream_and_of_one_with_unread_data_is_reset() {
 }
 
 #[test]
+fn a_stream_that_had_its_end_before_a_reset_is_read_to_its_end() {
+    for protocol in ["protocol = \"tcp\"", ""] {
+        virtual_time().block_on(async {
+            let emulation = Emulation::new(&scenario(protocol), 7).expect("it starts");
+            let (mut client, mut server) = connected(&emulation).await;
+            client.write_all(b"unread").await.expect("it is open");
+            server.write_all(b"answer").await.expect("it is open");
+            server.shutdown().await.expect("it is open");
+            sleep(Duration::from_secs(1)).await;
+            drop(server);
+            sleep(Duration::from_secs(1)).await;
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).await.expect("the end came first");
+            assert_eq!(answer, b"answer");
+            let error = client.write_all(b"more").await.expect_err("nobody reads");
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        });
+    }
+}
+
+#[test]
 fn a_port_has_one_listener_and_a_host_one_family() {
     virtual_time().block_on(async {
         let emulation = Emulation::new(&scenario(""), 8).expect("it starts");

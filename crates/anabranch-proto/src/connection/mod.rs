@@ -188,7 +188,8 @@ impl Connection {
         !self.recv.queue.has_data() && self.peer_has_finished()
     }
 
-    fn peer_has_finished(&self) -> bool {
+    /// Returns `true` if the peer has closed its sending direction and all its data has arrived.
+    pub(crate) fn peer_has_finished(&self) -> bool {
         match self.session.is_mptcp() {
             true => self.recv.queue.is_complete(),
             false => {

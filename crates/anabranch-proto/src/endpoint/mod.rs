@@ -442,6 +442,12 @@ impl Endpoint {
         self.connection(id).is_none_or(Connection::is_at_end)
     }
 
+    /// Returns `true` if the peer has closed its sending direction and all its data has arrived, whether or
+    /// not the application has read it. `false` once the host has forgotten the connection.
+    pub fn peer_has_finished(&self, id: ConnectionId) -> bool {
+        self.connection(id).is_some_and(Connection::peer_has_finished)
+    }
+
     /// The local port of the connection's first subflow.
     pub fn local_port(&self, id: ConnectionId) -> Option<u16> {
         self.connection(id)?.local_port()
