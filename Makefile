@@ -66,16 +66,16 @@ $(TEST_VENV)/.installed: $(TEST_BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
 		$(TEST_BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	@touch $@
 
-.PHONY: help install dev ci clean
+.PHONY: help install dev clean
 help: ## list all targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 install: $(VENV)/.installed ## build and install the command at .venv/bin/anabranch
 dev: $(TEST_VENV)/.installed
 
-# ---- demonstration and gallery --------------------------------------------------------------
+# ---- demonstration --------------------------------------------------------------------------
 
-.PHONY: demo gallery gallery-smoke gallery-full
+.PHONY: demo
 demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
 	@echo "Reproducing Figure 7 of NSDI 2012 (less than half a minute on two idle cores) ..."
 	$(BIN)/anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7
@@ -83,23 +83,6 @@ demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
 	@echo "Done in $$(($$(date +%s) - $(STARTED))) seconds."
 	@echo "To use the command:    source $(BIN)/activate"
 	@echo "To see the figure:     results/nsdi12-fig7/report.html"
-
-gallery: $(VENV)/.installed ## reproduce every entry in its quick tier; site in results/
-	$(BIN)/anabranch gallery --out results
-
-# The other entries run on kernels in real time, for minutes in which the processor is idle.
-VIRTUAL_ENTRIES := from anabranch.gallery import catalogue; \
-	print(*(name for name in catalogue.names() if not catalogue.entry(name).is_live))
-
-gallery-smoke: $(VENV)/.installed ## reproduce every entry in virtual time with one seed
-	for name in $$($(BIN)/python -c '$(VIRTUAL_ENTRIES)'); do \
-		$(BIN)/anabranch reproduce $$name --seeds 1 --out $(ONE_SEED)/$$name || exit 1; \
-	done
-
-ONE_SEED := results/one-seed
-
-gallery-full: $(VENV)/.installed ## reproduce every entry at full scale; site in site/
-	$(BIN)/anabranch gallery --full --out site
 
 # ---- tests ----------------------------------------------------------------------------------
 
@@ -148,36 +131,10 @@ axe:
 		{ mkdir -p $(AXE) && cd $(AXE) && npm pack --silent axe-core@4.14.1 >/dev/null && \
 		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is skipped"
 
-# Makes targets one after the other, and prints how long each of them took.
-define timed
-+@set -e; for part in $(1); do \
-	started=$$(date +%s); $(MAKE) $$part; echo "== $$part: $$(($$(date +%s) - started)) s"; \
-done
-endef
-
-# Downloads, tests in real time and single-threaded builds leave a processor idle, so two lists of
-# targets run side by side. The playground comes first, because installations and wheels contain it. The
-# slow tests draw the results of gallery-smoke.
-.PHONY: ci-builds ci-runs
-ci: $(BIN)/python ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
-	$(call timed,test test-playground)
-	$(MAKE) --jobs=2 ci-builds ci-runs
-	$(call timed,digests-smoke bench-smoke test-slow)
-
-ci-builds:
-	$(call timed,demo docs wheels-smoke audit check-targets)
-
-ci-runs:
-	$(call timed,test-platforms interop proxy-smoke)
-
-.PHONY: digests-smoke
-digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-smoke
-	$(MAKE) digests CHECK=1 RESULTS=$(ONE_SEED)
-
 # ---- tidying up -----------------------------------------------------------------------------
 
 clean: ## remove all builds and results
 	rm -rf $(PLAYGROUND) $(ENGINE) playground/node_modules $(VENV) results site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cargo clean
 
-include tools/checks.mk tools/generate.mk tools/playground.mk tools/reliability.mk tools/speed.mk tools/release.mk
+include tools/checks.mk tools/gallery.mk tools/generate.mk tools/playground.mk tools/reliability.mk tools/speed.mk tools/release.mk

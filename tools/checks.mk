@@ -40,12 +40,6 @@ format: $(TEST_VENV)/.installed ## format all code
 	$(TEST_BIN)/ruff check --fix
 	$(TEST_BIN)/ruff format
 
-# RESULTS=results takes the digests of runs that this build finished in the folder.
-.PHONY: digests
-digests: $(VENV)/.installed ## write the digests of gallery, benchmark and soak, or CHECK=1 to compare
-	$(BUILD_RELEASE) --bin anabranch-bench --bin anabranch-soak
-	$(BIN)/python tools/check/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
-
 # Neither a tool that cannot be installed nor advisories that cannot be fetched fail the target.
 .PHONY: audit
 audit: ## check licences, sources and known vulnerabilities of the Rust dependencies
@@ -55,3 +49,25 @@ audit: ## check licences, sources and known vulnerabilities of the Rust dependen
 	cargo deny check licenses bans sources; \
 	if cargo deny fetch db; then cargo deny --offline check advisories; \
 	else echo "advisories skipped: their database could not be fetched (see above)"; fi
+
+# Makes targets one after the other, and prints how long each of them took.
+define timed
++@set -e; for part in $(1); do \
+	started=$$(date +%s); $(MAKE) $$part; echo "== $$part: $$(($$(date +%s) - started)) s"; \
+done
+endef
+
+# Downloads, tests in real time and single-threaded builds leave a processor idle, so two lists of
+# targets run side by side. The playground comes first, because installations and wheels contain it. The
+# slow tests draw the results of gallery-smoke.
+.PHONY: ci ci-builds ci-runs
+ci: $(BIN)/python ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
+	$(call timed,test test-playground)
+	$(MAKE) --jobs=2 ci-builds ci-runs
+	$(call timed,digests-smoke bench-smoke test-slow)
+
+ci-builds:
+	$(call timed,demo docs wheels-smoke audit check-targets)
+
+ci-runs:
+	$(call timed,test-platforms interop proxy-smoke)
