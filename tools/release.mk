@@ -1,4 +1,4 @@
-# Wheels. Included by the Makefile.
+# Wheels, and static programs of the proxy. Included by the Makefile.
 
 # For any processor, Zig links with the oldest C library that a wheel's name promises. maturin finds
 # Zig next to the first Python on the path.
@@ -55,30 +55,28 @@ wheels-smoke: $(PACKAGING)/bin/maturin $(VENV)/.installed ## test the wheel that
 PROXY_TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 PROXY := dist/proxy
 
-# Arguments: the profile, and Cargo's name of its folder. It ends the shell if there are no targets.
+# Arguments: the profile, Cargo's name of its folder, and environment variables.
 define static-proxy
-set -e; if ! rustup --quiet target add $(PROXY_TARGETS); then \
-	echo "skipped: rustup could not add $(PROXY_TARGETS) (see above)"; exit 0; \
-fi; \
-mkdir -p $(PROXY); \
+set -e; mkdir -p $(PROXY); rm -f $(PROXY)/*; \
 for target in $(PROXY_TARGETS); do \
-	MAKEFLAGS= cargo rustc --quiet --package anabranch-proxy --bin anabranch-proxy --target $$target \
-		--profile $(1) -- -C linker=rust-lld -C link-self-contained=yes; \
+	if ! rustup --quiet target add $$target; then \
+		echo "$$target skipped: rustup could not add it (see above)"; continue; \
+	fi; \
+	MAKEFLAGS= $(3) cargo rustc --quiet --package anabranch-proxy --bin anabranch-proxy \
+		--target $$target --profile $(1) -- -C linker=rust-lld -C link-self-contained=yes; \
 	cp target/$$target/$(2)/anabranch-proxy $(PROXY)/anabranch-proxy-$${target%%-*}; \
-done
+done; \
+cd $(PROXY); own=anabranch-proxy-$$(uname -m)
 endef
 
 .PHONY: proxy proxy-smoke
 proxy: ## build the static program anabranch-proxy for x86_64 and aarch64 in dist/proxy
-	@$(call static-proxy,release,release); \
-	cd $(PROXY); sha256sum anabranch-proxy-* > SHA256SUMS; \
-	./anabranch-proxy-$$(uname -m) --version
+	@$(call static-proxy,release,release); sha256sum anabranch-proxy-* > SHA256SUMS; ./$$own --version
 
 # Without optimisation, as quick to build as possible.
 proxy-smoke: PROXY := target/proxy-smoke
 proxy-smoke: ## build the static programs without optimisation, and run cases with this machine's
-	@export CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=0; $(call static-proxy,dev,debug); \
-	for case in curl privileges; do \
-		ANABRANCH_PROXY=$(CURDIR)/$(PROXY)/anabranch-proxy-$$(uname -m) \
-			$(TEST_RUST) --test namespaces -- $$case; \
-	done
+	@$(call static-proxy,dev,debug,CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=0); \
+	[ -e $$own ] || { echo "cases skipped: there is no $$own"; exit 0; }; \
+	export ANABRANCH_PROXY=$$PWD/$$own; cd $(CURDIR); \
+	for case in curl privileges; do $(TEST_RUST) --test namespaces -- $$case; done

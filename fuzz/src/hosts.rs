@@ -498,8 +498,10 @@ pub fn peers(operations: &[Operation]) {
             hosts.end_in_order();
         }
         hosts.wait(200_000);
-        if operations.len() % 3 == 0 {
-            hosts.forget(operations.len() / 3 % 2);
+        // Other properties than those that select the configuration.
+        let number_of = |is: fn(&Operation) -> bool| operations.iter().filter(|it| is(it)).count();
+        if number_of(|it| matches!(it, Operation::Write { .. })).is_multiple_of(3) {
+            hosts.forget(number_of(|it| matches!(it, Operation::Deliver(_))) % 2);
         }
         hosts.outcome()
     });
@@ -565,7 +567,7 @@ fn receive(bytes: &[u8], config: &ConnectionConfig) -> Outcome {
             hosts.wait(1 << (wait % 18));
         }
     }
-    if len % 3 == 0 {
+    if len.is_multiple_of(3) {
         hosts.forget(host);
     }
     hosts.outcome()

@@ -57,8 +57,8 @@ struct Socket {
     state: SocketState,
     /// Whether the program still holds the stream.
     held: bool,
-    /// The peer's stream had its end when the connection ended. Linux: `SOCK_DONE`.
-    is_whole: bool,
+    /// The peer's stream had arrived up to its end when the connection ended. TCP in Linux: `SOCK_DONE`.
+    had_end: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
     /// Source and destination of the intercepted SYN.
@@ -209,9 +209,9 @@ impl Sockets {
             let new: Vec<_> = open.into_iter().filter(|it| !known(it)).collect();
             record.past_subflows.extend(new);
         }
-        let is_whole = self.endpoint.peer_has_finished(id);
+        let had_end = self.endpoint.has_received_all(id);
         let Some(socket) = self.sockets.get_mut(&id) else { return };
-        (socket.state, socket.is_whole) = (SocketState::Ended(why), is_whole);
+        (socket.state, socket.had_end) = (SocketState::Ended(why), had_end);
         socket.wake_reader();
         socket.wake_writer();
         if !socket.held {
@@ -248,7 +248,7 @@ impl Sockets {
         let socket = Socket {
             state,
             held: true,
-            is_whole: false,
+            had_end: false,
             reader: None,
             writer: None,
             intercepted: None,
@@ -448,7 +448,7 @@ impl Sockets {
         self.check()?;
         let Some(socket) = self.sockets.get_mut(&id) else { return Poll::Ready(Err(gone())) };
         match socket.state {
-            SocketState::Ended(Some(why)) if !socket.is_whole => Poll::Ready(Err(error_of(why))),
+            SocketState::Ended(Some(why)) if !socket.had_end => Poll::Ready(Err(error_of(why))),
             SocketState::Ended(_) => Poll::Ready(Ok(None)),
             _ if self.endpoint.is_at_end(id) => Poll::Ready(Ok(None)),
             _ => pending(&mut socket.reader, context),

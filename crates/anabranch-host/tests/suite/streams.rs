@@ -233,6 +233,32 @@ fn a_stream_that_had_its_end_before_a_reset_is_read_to_its_end() {
 }
 
 #[test]
+fn a_stream_whose_data_was_discarded_does_not_seem_whole() {
+    // A host of RFC 9293 discards what the application has not read when a reset arrives, and each host
+    // does so when the program aborts.
+    for (host, aborts) in [("host = \"rfc\"", false), ("host = \"linux\"", true)] {
+        virtual_time().block_on(async {
+            let emulation = Emulation::new(&scenario(host), 7).expect("it starts");
+            let (mut client, mut server) = connected(&emulation).await;
+            client.write_all(b"unread").await.expect("it is open");
+            server.write_all(b"answer").await.expect("it is open");
+            server.shutdown().await.expect("it is open");
+            sleep(Duration::from_secs(1)).await;
+            if aborts {
+                client.abort();
+            }
+            drop(server);
+            sleep(Duration::from_secs(1)).await;
+            let mut answer = Vec::new();
+            let error = client.read_to_end(&mut answer).await.expect_err("data is missing");
+            let expected =
+                if aborts { ErrorKind::ConnectionAborted } else { ErrorKind::ConnectionReset };
+            assert_eq!((error.kind(), answer.len()), (expected, 0));
+        });
+    }
+}
+
+#[test]
 fn a_port_has_one_listener_and_a_host_one_family() {
     virtual_time().block_on(async {
         let emulation = Emulation::new(&scenario(""), 8).expect("it starts");

@@ -1,7 +1,7 @@
 //! The end of connections and subflows. RFC 8684 §3.3.3.
 
 use anabranch_wire::mptcp::MpFastclose;
-use anabranch_wire::{DataSeq, Instant};
+use anabranch_wire::{DataSeq, Duration, Instant};
 
 use super::data_rto::DataRto;
 use super::scheduling::FullBuffers;
@@ -14,6 +14,10 @@ use crate::path_manager::PathEvent;
 use crate::platform::SilenceRule;
 use crate::subflow::{State, SubflowEnd};
 use crate::view::{Slot, SubflowView, Usability};
+
+/// Time that a released connection waits for the end of the peer's stream. Linux: `tcp_fin_timeout`; RFC
+/// 9293 §3.6 has no limit.
+const RELEASED_WAIT: Duration = Duration::from_secs(60);
 
 impl Connection {
     /// The application will write no more.
@@ -44,20 +48,37 @@ impl Connection {
 
     #[cold]
     fn limit_wait_if_released(&mut self, now: Instant) {
-        if self.end_has_arrived() && !self.session.has_ended() && !self.peer_has_finished() {
-            let end = now + self.config.platform.give_up.released;
+        if self.waits_only_for_peer() {
+            let end = now + RELEASED_WAIT;
             self.timers.set_if_earlier(Timer::GiveUp, end);
         }
     }
 
-    /// Returns `true` if the peer has acknowledged the end of the stream.
-    fn end_has_arrived(&self) -> bool {
-        match self.session.is_mptcp() {
+    /// Returns `true` if the application has released the connection, the peer has acknowledged the end of
+    /// the stream, and only the end of its own stream is missing.
+    pub(super) fn waits_only_for_peer(&self) -> bool {
+        let end_is_acknowledged = || match self.session.is_mptcp() {
             true => self.send.queue.fin_acknowledged(),
             false => {
                 let ctx = self.subflows.get(self.fallback.slot().index());
                 ctx.is_some_and(|ctx| ctx.subflow.state() == State::FinWait2)
             }
+        };
+        self.recv.is_released()
+            && !self.session.has_ended()
+            && !self.peer_has_finished()
+            && end_is_acknowledged()
+    }
+
+    /// The peer does not let a released connection end. Multipath TCP tells it so (Linux: `mptcp_worker`).
+    /// TCP ends silently (`tcp_time_wait`, `tcp_write_err`), because a reset could make the peer discard data
+    /// that it has acknowledged.
+    pub(super) fn give_up_released(&mut self) {
+        if self.session.is_mptcp() {
+            return self.abort();
+        }
+        for slot in self.subflows.slots() {
+            self.subflows.edit(slot).subflow.abandon(SubflowEnd::TimedOut);
         }
     }
 
@@ -234,11 +255,11 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.3: once both DATA_FINs are acknowledged, close the subflows.
-    fn close_subflows_when_done(&mut self) {
+    fn close_subflows_when_done(&mut self, now: Instant) {
         if self.session.is_mptcp() && self.is_done() {
             for slot in self.subflows.slots() {
                 if !self.subflows[slot].is_reaped() {
-                    self.subflows.edit(slot).subflow.finish(true);
+                    self.subflows.edit(slot).subflow.finish_with_peer(now);
                 }
             }
         }
@@ -254,7 +275,7 @@ impl Connection {
 
     #[cold]
     fn reap_ended(&mut self, now: Instant) {
-        self.close_subflows_when_done();
+        self.close_subflows_when_done(now);
         for slot in self.subflows.slots() {
             if self.subflows[slot].has_just_ended() {
                 self.reap_subflow(now, slot);

@@ -88,6 +88,12 @@ impl DataRto {
         (timeout * (1 << self.probes.min(16))).min(LONGEST_PAUSE)
     }
 
+    /// Returns `true` if the pauses between window probes, which begin with this retransmission timeout,
+    /// have doubled up to the `longest` timeout.
+    pub(super) fn has_backed_off(&self, timeout: Duration, longest: Duration) -> bool {
+        timeout * (1 << self.probes.min(16)) >= longest
+    }
+
     /// DATA_ACK moved on.
     #[inline]
     pub(super) fn on_progress(&mut self) {

@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 use anabranch_wire::{Duration, Instant};
 
 use super::Connection;
-use super::data_rto::LONGEST_PAUSE;
 use super::timer::Timer;
 use crate::error::ConnectionError;
 use crate::platform::{DataRetransmission, Pause};
@@ -120,8 +119,7 @@ impl Connection {
                 Timer::Persist => self.probe_window(now),
                 Timer::Unmapped => self.on_unmapped_timeout(now),
                 Timer::Fail => self.tell_failure(now),
-                // Linux: `mptcp_worker`, which tells the peer.
-                Timer::GiveUp if self.recv.is_released() => self.abort(),
+                Timer::GiveUp if self.waits_only_for_peer() => self.give_up_released(),
                 Timer::GiveUp if self.session.is_mptcp() => {
                     self.give_up(ConnectionError::TimedOut);
                 }
@@ -132,18 +130,21 @@ impl Connection {
     }
 
     /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
-    /// answered. That ends once nobody waits for the data and the pauses no longer grow, as in Linux
-    /// (`tcp_probe_timer`).
+    /// answered. If the application has released the connection, that ends once the pauses have grown to
+    /// the longest timeout, as in Linux (`tcp_probe_timer`).
     fn probe_window(&mut self, now: Instant) {
         let probed_at = now - self.probe_pause();
         let silent = self.subflows.iter().all(|ctx| ctx.signs.last_dss() <= probed_at);
+        let longest = self.config.platform.timeouts.maximum;
+        let is_abandoned = self.recv.is_released()
+            && self.data_rto.has_backed_off(self.subflows.shortest_rto(), longest);
         self.subflows.probe_peer(self.data_rto.probes());
         let optionless = self.data_rto.on_probe(silent);
         self.arm_persist(now, 0);
-        if self.recv.is_released() && self.probe_pause() >= LONGEST_PAUSE {
-            self.abort();
-        } else if self.data_rto.unanswered() > self.config.tcp.retries {
+        if self.data_rto.unanswered() > self.config.tcp.retries {
             self.give_up(ConnectionError::TimedOut);
+        } else if is_abandoned {
+            self.give_up_released();
         } else if self.session.is_mptcp() {
             self.give_up_on_window(optionless);
         }

@@ -185,11 +185,15 @@ impl Connection {
     /// Returns `true` if the peer has closed its sending direction and the application has read
     /// everything.
     pub(crate) fn is_at_end(&self) -> bool {
-        !self.recv.queue.has_data() && self.peer_has_finished()
+        !self.recv.queue.has_data() && self.has_received_all()
     }
 
-    /// Returns `true` if the peer has closed its sending direction and all its data has arrived.
-    pub(crate) fn peer_has_finished(&self) -> bool {
+    /// Returns `true` if the peer's stream has arrived up to its end, and nothing of it was discarded.
+    pub(crate) fn has_received_all(&self) -> bool {
+        self.peer_has_finished() && !self.recv.queue.has_discarded()
+    }
+
+    fn peer_has_finished(&self) -> bool {
         match self.session.is_mptcp() {
             true => self.recv.queue.is_complete(),
             false => {
@@ -301,10 +305,11 @@ impl Connection {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.scheduling.on_change();
+        let orphaned = self.recv.is_released() || self.session.has_ended();
         for slot in self.subflows.slots() {
             if self.subflows[slot].subflow.poll_timeout() <= now {
                 let (ctx, views) = self.subflows.with_views(slot);
-                let timed_out = ctx.subflow.handle_timeout(now, views);
+                let timed_out = ctx.subflow.handle_timeout(now, views, orphaned);
                 self.subflows.refresh(slot);
                 if timed_out {
                     self.on_subflow_timeout(now, slot);

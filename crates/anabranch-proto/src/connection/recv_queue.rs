@@ -201,6 +201,11 @@ impl RecvQueue {
         self.out_of_order.clear();
     }
 
+    /// Returns `true` if data was discarded that the application has not read.
+    pub(crate) fn has_discarded(&self) -> bool {
+        self.ready.is_empty() && self.read < self.fin.map_or(self.nxt, |fin| fin.min(self.nxt))
+    }
+
     /// Returns `true` if the application can read data.
     pub(crate) fn has_data(&self) -> bool {
         !self.ready.is_empty()

@@ -442,10 +442,10 @@ impl Endpoint {
         self.connection(id).is_none_or(Connection::is_at_end)
     }
 
-    /// Returns `true` if the peer has closed its sending direction and all its data has arrived, whether or
-    /// not the application has read it. `false` once the host has forgotten the connection.
-    pub fn peer_has_finished(&self, id: ConnectionId) -> bool {
-        self.connection(id).is_some_and(Connection::peer_has_finished)
+    /// Returns `true` if the peer's stream has arrived up to its end, and the application has read it or can
+    /// read it. `false` once the host has forgotten the connection.
+    pub fn has_received_all(&self, id: ConnectionId) -> bool {
+        self.connection(id).is_some_and(Connection::has_received_all)
     }
 
     /// The local port of the connection's first subflow.

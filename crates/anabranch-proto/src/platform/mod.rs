@@ -365,9 +365,6 @@ pub struct GiveUpRule {
     pub retries: Option<u8>,
     /// Time that a connection without subflows waits for another one.
     pub orphaned: Duration,
-    /// Time that a connection waits for the end of the peer's stream, if the application has released it
-    /// and everything that it wrote has arrived.
-    pub released: Duration,
 }
 
 impl GiveUpRule {
@@ -376,7 +373,6 @@ impl GiveUpRule {
         syn_linear_timeouts: 0,
         retries: None,
         orphaned: Duration::from_secs(60),
-        released: Duration::from_secs(60), // Linux: `tcp_fin_timeout`; RFC 9293 §3.6 has no limit
     };
 
     /// Time after the first retransmission at which the host gives up a subflow, if the rule has one.

@@ -1,8 +1,9 @@
 //! The end of a subflow: closed in order, reset with or without a reason, or abandoned.
 
+use anabranch_wire::Instant;
 use anabranch_wire::mptcp::{Control, MpFail, MpFastclose, MpTcprst};
 
-use super::{State, Subflow};
+use super::{State, Subflow, Timer};
 
 /// Reason for the end of a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,19 @@ impl Subflow {
         if self.state == State::SynSent {
             self.close(SubflowEnd::Aborted);
         }
+    }
+
+    /// Close the sending direction after all data, of which there is none in either direction any more.
+    pub(crate) fn finish_with_peer(&mut self, now: Instant) {
+        self.finish(true);
+        if self.state == State::FinWait2 {
+            self.limit_fin_wait(now);
+        }
+    }
+
+    /// Nothing is waited for but the peer's FIN, which a dead path may never bring.
+    pub(super) fn limit_fin_wait(&mut self, now: Instant) {
+        self.timers.set_if_earlier(Timer::TimeWait, now + self.config.tcp.time_wait);
     }
 
     /// Reset the subflow, and send the peer the reason if there is one.

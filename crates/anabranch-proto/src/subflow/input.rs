@@ -544,8 +544,7 @@ impl Subflow {
             self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
         }
         if state == State::FinWait2 && self.state != State::FinWait2 && self.ending.peer_is_done() {
-            // Nothing is waited for but a FIN, which a dead path may never bring.
-            self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
+            self.limit_fin_wait(now);
         }
         self.state = state;
     }

@@ -35,16 +35,23 @@ impl Subflow {
         self.timers.next().min(self.congestion.departure())
     }
 
-    /// Process the timers whose deadline has passed. Returns true if the retransmission timer
-    /// expired with data outstanding.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
+    /// Process the timers whose deadline has passed. `orphaned`: no application has the connection any
+    /// more. Returns true if the retransmission timer expired with data outstanding.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        views: &[SubflowView],
+        orphaned: bool,
+    ) -> bool {
         if self.congestion.departure() <= now {
             self.congestion.depart();
         }
         let mut timed_out = false;
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
-                Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now, views),
+                Timer::Retransmission => {
+                    timed_out |= self.on_retransmission_timeout(now, views, orphaned);
+                }
                 Timer::TailLossProbe => {
                     self.recovery.demand_probe();
                     self.arm_retransmission(now);
@@ -79,7 +86,12 @@ impl Subflow {
         self.handshake.demand_syn();
     }
 
-    fn on_retransmission_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
+    fn on_retransmission_timeout(
+        &mut self,
+        now: Instant,
+        views: &[SubflowView],
+        orphaned: bool,
+    ) -> bool {
         self.ecn.release();
         match self.state {
             State::SynSent | State::SynReceived => {
@@ -95,7 +107,9 @@ impl Subflow {
                 self.totals.expiries += 1;
                 let answered = self.liveness.take_answered();
                 // The peer may answer other segments, so an answer alone says nothing about this one.
-                let is_held = answered && self.is_refused();
+                // Linux (`tcp_retransmit_timer`): a host that keeps its window closed must not keep an
+                // orphan alive.
+                let is_held = answered && self.is_refused() && !orphaned;
                 match is_held {
                     true => self.liveness.on_answered_timeout(now),
                     false => self.liveness.on_timeout(now),

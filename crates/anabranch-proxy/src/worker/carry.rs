@@ -31,8 +31,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(120);
 const SETTLING_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two looks for ends that have failed while nothing reads from them (this project).
 const LOOKING_INTERVAL: Duration = Duration::from_secs(10);
-/// Longest time without progress at an end whose other end has failed (this project): as long as a
-/// subflow waits for an acknowledgement.
+/// Longest time without progress at an end whose other end has failed or finished (this project): as long
+/// as a subflow waits for an acknowledgement.
 const MOST_STALLED_TIME: Duration = Duration::from_secs(120);
 
 /// Set the options of a socket whose data another connection brings.
@@ -216,8 +216,8 @@ impl End for Stream {
     }
 }
 
-/// Carry bytes both ways until both directions have ended, and the peers have acknowledged them. If an
-/// end fails before, the other one gets what had arrived from it, and is then reset. `from_far` and
+/// Carry bytes both ways until both directions have ended, and the peers have acknowledged them or
+/// acknowledge nothing for [`MOST_STALLED_TIME`]. If an end fails before, the other one gets what had arrived from it, and is then reset. `from_far` and
 /// `from_near` count the bytes.
 pub(super) async fn carry<N: End, F: End>(
     mut near: N,
@@ -244,10 +244,10 @@ pub(super) async fn carry<N: End, F: End>(
     match done.await {
         Ok(()) => {
             if !N::KEEPS_BYTES {
-                settle(&near, Duration::MAX).await;
+                settle(&near, MOST_STALLED_TIME).await;
             }
             if !F::KEEPS_BYTES {
-                settle(&far, Duration::MAX).await;
+                settle(&far, MOST_STALLED_TIME).await;
             }
             Ok(())
         }

@@ -193,7 +193,6 @@ impl BuildPlatform for LinuxConfig {
                     syn_linear_timeouts: self.tcp_syn_linear_timeouts,
                     retries: Some(self.tcp_retries2),
                     orphaned: self.close_timeout,
-                    ..GIVE_UP
                 },
                 announcing: AnnounceRule::OneAtATime { most: self.add_addr_timeout },
                 syn_fallback: SynFallbackRule {
@@ -243,13 +242,12 @@ pub(super) const SOCKET_MEMORY: SocketMemory = SocketMemory {
 const DEFERRAL: Deferral =
     Deferral { recent: Duration::from_millis(1), soon: Duration::from_millis(1), enough: 3 };
 
-/// `retransmits_timed_out`; `net.mptcp.close_timeout`, `net.ipv4.tcp_fin_timeout`
+/// `retransmits_timed_out`; `net.mptcp.close_timeout`
 const GIVE_UP: GiveUpRule = GiveUpRule {
     syn_retries: None,
     syn_linear_timeouts: SYN_LINEAR_TIMEOUTS,
     retries: Some(15),
     orphaned: Duration::from_secs(60),
-    released: Duration::from_secs(60),
 };
 
 /// `net.ipv4.tcp_syn_linear_timeouts` (`tcp_retransmit_timer`, `tcp_write_timeout`)

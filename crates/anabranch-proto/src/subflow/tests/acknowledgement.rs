@@ -93,7 +93,7 @@ fn a_delayed_acknowledgement_waits_from_the_first_segment_on() {
         assert_eq!((scene.replies(), scene.timer(Timer::DelayedAck)), (None, Some(ms(left))));
         scene.now += ms(100);
     }
-    scene.subflow.handle_timeout(scene.now, &[]);
+    scene.subflow.handle_timeout(scene.now, &[], false);
     assert!(scene.replies().is_some());
 }
 

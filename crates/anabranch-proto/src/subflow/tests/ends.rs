@@ -198,6 +198,39 @@ fn a_fin_is_not_waited_for_without_end_if_nothing_else_can_come() {
 }
 
 #[test]
+fn the_wait_for_a_fin_is_limited_once_nothing_else_can_come() {
+    // A subflow that was closed alone waits for the peer, which may still send data on it.
+    let mut scene = Scene::open();
+    scene.subflow.finish(false);
+    assert!(scene.replies().is_some());
+    scene.takes(scene.ack(2, &[]));
+    assert_eq!(scene.timer(Timer::TimeWait), None);
+    scene.subflow.finish_with_peer(scene.now);
+    assert_eq!(scene.timer(Timer::TimeWait), Some(Duration::from_secs(60)));
+}
+
+#[test]
+fn a_peer_that_refuses_a_fin_for_lack_of_window_keeps_no_orphan_alive() {
+    // RFC 9293 §3.8.6.1: it may keep a connection alive that an application has.
+    for orphaned in [true, false] {
+        let mut scene = Scene::open();
+        scene.write(1);
+        let mut refusal = scene.ack(1 + MSS, &[]);
+        refusal.header.window = 0;
+        scene.takes(refusal.clone());
+        scene.subflow.finish(true);
+        assert!(scene.replies().is_some_and(|segment| segment.header.flags.contains(Flags::FIN)));
+        for _ in 0..30 {
+            scene.takes(refusal.clone());
+            scene.now = scene.subflow.poll_timeout().min(scene.now + ms(120_000));
+            scene.subflow.handle_timeout(scene.now, &[], orphaned);
+            scene.sends();
+        }
+        assert_eq!(scene.subflow.end(), orphaned.then_some(SubflowEnd::TimedOut));
+    }
+}
+
+#[test]
 fn an_unverified_path_has_two_timeouts_to_answer() {
     // RFC 8684 §3.4.2
     let mut scene = Scene::closed(Purpose::Initial, State::SynSent, |_| {});

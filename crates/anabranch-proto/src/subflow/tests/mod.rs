@@ -205,7 +205,7 @@ impl Scene {
     fn waits(&mut self) {
         self.now = self.subflow.poll_timeout();
         assert!(self.now < Instant::FAR_FUTURE);
-        self.subflow.handle_timeout(self.now, &[]);
+        self.subflow.handle_timeout(self.now, &[], false);
     }
 
     fn timer(&self, timer: Timer) -> Option<Duration> {
