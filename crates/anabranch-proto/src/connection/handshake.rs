@@ -342,7 +342,8 @@ impl Connection {
         }
         self.settle_options(slot);
         self.on_subflow_ready(now, slot);
-        if self.config.platform.joins.used_from_next_segment {
+        // Without another subflow, a peer that has nothing to send may send no further segment.
+        if self.config.platform.joins.used_from_next_segment && self.subflows.have_several() {
             self.scheduling.on_pushed();
         }
     }
