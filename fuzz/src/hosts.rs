@@ -427,6 +427,20 @@ impl Hosts {
         assert_eq!(self.received, [self.written[1], self.written[0]], "data is missing");
     }
 
+    /// A host that has data, window and a subflow with room for it sends the data, or a timer runs.
+    fn check_progress(&self) {
+        for host in &self.hosts {
+            let idle = |id: &ConnectionId| {
+                let stats = host.connection_stats(self.now, *id);
+                stats.is_some_and(|it| it.unsent_bytes > 0 && it.available_window > 0)
+                    && host.subflow_stats(*id).any(|subflow| subflow.view.can_send())
+            };
+            if host.poll_timeout().is_none() {
+                assert_eq!(host.connections().find(idle), None, "data waits for nothing");
+            }
+        }
+    }
+
     /// The application of one host releases its connections, and the network delivers everything from now
     /// on. The other application does nothing. The host forgets the connections in the end.
     fn forget(&mut self, side: usize) {
@@ -498,6 +512,7 @@ pub fn peers(operations: &[Operation]) {
             hosts.end_in_order();
         }
         hosts.wait(200_000);
+        hosts.check_progress();
         // Other properties than those that select the configuration.
         let number_of = |is: fn(&Operation) -> bool| operations.iter().filter(|it| is(it)).count();
         if number_of(|it| matches!(it, Operation::Write { .. })).is_multiple_of(3) {
@@ -567,6 +582,7 @@ fn receive(bytes: &[u8], config: &ConnectionConfig) -> Outcome {
             hosts.wait(1 << (wait % 18));
         }
     }
+    hosts.check_progress();
     if len.is_multiple_of(3) {
         hosts.forget(host);
     }
