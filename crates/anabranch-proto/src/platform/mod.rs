@@ -125,8 +125,8 @@ pub struct JoinRule {
     /// Whether a host resets a subflow that it has opened, if data overtakes the acknowledgement
     /// that completes the join.
     pub resets_overtaken: bool,
-    /// Whether the host that accepts a subflow sends data on it only from the next segment of the
-    /// peer on, which may arrive on any subflow.
+    /// Whether the host that accepts a subflow next to others sends data on it only from the next segment
+    /// of the peer on, which may arrive on any subflow.
     pub used_from_next_segment: bool,
 }
 
