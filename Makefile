@@ -91,16 +91,18 @@ TEST_RUST := MAKEFLAGS= cargo test --quiet $(PACKAGES)
 
 .PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
 test: ## check formatting, lints and types, and run all tests except slow ones
-	$(MAKE) check-rust
-	@# pip uses one processor, and tests in real time hardly any, so the lists run side by side.
-	$(MAKE) --jobs=2 dev build-test-rust
+	@# Single crates, pip and tests in real time leave processors idle, so the lists run side by side.
+	$(MAKE) --jobs=3 check-rust dev build-test-rust
 	$(MAKE) --jobs=2 test-rust check-python test-python
+
+# Two commands of Cargo can work at once only in different folders.
+CHECKED := --target-dir target/plain
 
 check-rust: ## check formatting, lints and imports of the Rust code
 	cargo fmt --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	MAKEFLAGS= cargo clippy --quiet --workspace --all-targets $(CHECKED) -- -D warnings
 	@# Users of the engine or the network alone do not have the feature serde.
-	RUSTFLAGS='-D warnings' cargo check --quiet -p anabranch-proto -p anabranch-net --target-dir target/plain
+	MAKEFLAGS= RUSTFLAGS='-D warnings' cargo check --quiet -p anabranch-proto -p anabranch-net $(CHECKED)
 	$(PYTHON) tools/check/rust_imports.py
 	$(PYTHON) tools/check/additions.py
 	$(PYTHON) tools/check/rfc_coverage.py --check
