@@ -91,18 +91,16 @@ TEST_RUST := MAKEFLAGS= cargo test --quiet $(PACKAGES)
 
 .PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
 test: ## check formatting, lints and types, and run all tests except slow ones
-	@# Single crates, pip and tests in real time leave processors idle, so the lists run side by side.
-	$(MAKE) --jobs=3 check-rust dev build-test-rust
+	$(MAKE) check-rust
+	@# pip uses one processor, and tests in real time hardly any, so the lists run side by side.
+	$(MAKE) --jobs=2 dev build-test-rust
 	$(MAKE) --jobs=2 test-rust check-python test-python
-
-# Two commands of Cargo can work at once only in different folders.
-CHECKED := --target-dir target/plain
 
 check-rust: ## check formatting, lints and imports of the Rust code
 	cargo fmt --check
-	MAKEFLAGS= cargo clippy --quiet --workspace --all-targets $(CHECKED) -- -D warnings
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@# Users of the engine or the network alone do not have the feature serde.
-	MAKEFLAGS= RUSTFLAGS='-D warnings' cargo check --quiet -p anabranch-proto -p anabranch-net $(CHECKED)
+	RUSTFLAGS='-D warnings' cargo check --quiet -p anabranch-proto -p anabranch-net --target-dir target/plain
 	$(PYTHON) tools/check/rust_imports.py
 	$(PYTHON) tools/check/additions.py
 	$(PYTHON) tools/check/rfc_coverage.py --check

@@ -48,7 +48,7 @@ wheels-smoke: $(PACKAGING)/bin/maturin $(VENV)/.installed ## test the wheel that
 	rm -rf target/sdist
 	$(PACKAGING)/bin/maturin sdist --out target/sdist
 	tar xzf target/sdist/*.tar.gz -C target/sdist --strip-components=1
-	MAKEFLAGS= cargo check --quiet --package anabranch-py --manifest-path target/sdist/Cargo.toml $(CHECKED)
+	MAKEFLAGS= cargo check --quiet --package anabranch-py --manifest-path target/sdist/Cargo.toml --target-dir target/plain
 
 # The command of the proxy without Python and without libraries of the system. The linker of Rust needs
 # nothing of the other processor.
