@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use anabranch_host::Emulation;
+use anabranch_host::{Emulation, Stream};
 use anabranch_proto::Endpoint;
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -211,16 +211,23 @@ fn the_peer_of_an_aborted_stream_and_of_one_with_unread_data_is_reset() {
     });
 }
 
+/// Two ends of a connection. The answer of the server and the end of its stream have arrived at the client.
+/// Neither program has read anything, so the client is reset when the server drops its end.
+async fn after_an_answer(emulation: &Emulation) -> (Stream, Stream) {
+    let (mut client, mut server) = connected(emulation).await;
+    client.write_all(b"unread").await.expect("it is open");
+    server.write_all(b"answer").await.expect("it is open");
+    server.shutdown().await.expect("it is open");
+    sleep(Duration::from_secs(1)).await;
+    (client, server)
+}
+
 #[test]
 fn a_stream_that_had_its_end_before_a_reset_is_read_to_its_end() {
     for protocol in ["protocol = \"tcp\"", ""] {
         virtual_time().block_on(async {
             let emulation = Emulation::new(&scenario(protocol), 7).expect("it starts");
-            let (mut client, mut server) = connected(&emulation).await;
-            client.write_all(b"unread").await.expect("it is open");
-            server.write_all(b"answer").await.expect("it is open");
-            server.shutdown().await.expect("it is open");
-            sleep(Duration::from_secs(1)).await;
+            let (mut client, server) = after_an_answer(&emulation).await;
             drop(server);
             sleep(Duration::from_secs(1)).await;
             let mut answer = Vec::new();
@@ -239,11 +246,7 @@ fn a_stream_whose_data_was_discarded_does_not_seem_whole() {
     for (host, aborts) in [("host = \"rfc\"", false), ("host = \"linux\"", true)] {
         virtual_time().block_on(async {
             let emulation = Emulation::new(&scenario(host), 7).expect("it starts");
-            let (mut client, mut server) = connected(&emulation).await;
-            client.write_all(b"unread").await.expect("it is open");
-            server.write_all(b"answer").await.expect("it is open");
-            server.shutdown().await.expect("it is open");
-            sleep(Duration::from_secs(1)).await;
+            let (mut client, server) = after_an_answer(&emulation).await;
             if aborts {
                 client.abort();
             }

@@ -467,6 +467,11 @@ impl Endpoint {
     /// Written data is still delivered, as by [`Endpoint::close`]. If received data was not read, or
     /// if more data arrives, the connection is reset as by [`Endpoint::abort`], so that the peer
     /// learns that its data was lost (RFC 9293 §3.6.1). This is what close(2) does.
+    ///
+    /// The connection also ends if the peer has acknowledged everything and keeps its own direction open
+    /// for a minute, or keeps its window closed until window probes are as far apart as the longest
+    /// retransmission timeout. Multipath TCP then sends MP_FASTCLOSE, and TCP sends nothing. Linux:
+    /// `tcp_fin_timeout`, `tcp_probe_timer`.
     pub fn release(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connection_mut(id) {
             connection.release();

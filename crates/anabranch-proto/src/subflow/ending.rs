@@ -100,7 +100,8 @@ impl Subflow {
         }
     }
 
-    /// Close the sending direction after all data, of which there is none in either direction any more.
+    /// Close the sending direction of a subflow whose connection has ended in both directions, and limit
+    /// the wait for the peer's FIN.
     pub(crate) fn finish_with_peer(&mut self, now: Instant) {
         self.finish(true);
         if self.state == State::FinWait2 {
@@ -108,7 +109,7 @@ impl Subflow {
         }
     }
 
-    /// Nothing is waited for but the peer's FIN, which a dead path may never bring.
+    /// Wait only for a limited time for the peer's FIN, which a dead path may never bring.
     pub(super) fn limit_fin_wait(&mut self, now: Instant) {
         self.timers.set_if_earlier(Timer::TimeWait, now + self.config.tcp.time_wait);
     }

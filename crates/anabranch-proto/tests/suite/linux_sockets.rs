@@ -9,7 +9,7 @@ use anabranch_proto::platform::{GiveUpRule, Platform, SilenceRule, SynFallbackRu
 use anabranch_proto::view::Usability;
 use anabranch_proto::{ConnectionError, Event, SubflowStats};
 use anabranch_wire::mptcp::{MpJoin, WideOrNarrow};
-use anabranch_wire::{Duration, Flags, Segment, SocketAddress};
+use anabranch_wire::{Duration, Flags, Payload, Segment, SocketAddress};
 
 use crate::pair::{
     Fate, PORT, Pair, client_address, is_on, is_rst, is_syn, ms, on_any_platform, server_address,
@@ -305,4 +305,22 @@ fn syns_of_linux_are_repeated_each_second_before_their_timeout_doubles() {
         assert!((at..=at + at / 8).contains(time), "{times:?}");
     }
     assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
+}
+
+#[test]
+fn a_subflow_that_joins_as_the_only_one_carries_waiting_data_although_the_peer_is_silent() {
+    let mut pair = pair(SOCKET).with_slow_path(1, ms(200));
+    pair.run_ms(100);
+    pair.write(1, 5_000);
+    // A forged reset reaches the server while the SYN of the join is under way.
+    pair.run_ms(100);
+    let mut reset = pair.last(|s| to_server(s) && is_on(s, 0));
+    reset.header.flags = Flags::RST;
+    reset.payload = Payload::EMPTY;
+    pair.server.handle_segment(pair.now, reset);
+    pair.write(1, 7_000);
+    pair.run_ms(100);
+    assert_eq!(pair.received[0], 5_000);
+    pair.run_ms(10_000);
+    assert_eq!(pair.received[0], pair.written[1]);
 }

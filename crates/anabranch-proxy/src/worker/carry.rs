@@ -217,8 +217,8 @@ impl End for Stream {
 }
 
 /// Carry bytes both ways until both directions have ended, and the peers have acknowledged them or
-/// acknowledge nothing for [`MOST_STALLED_TIME`]. If an end fails before, the other one gets what had arrived from it, and is then reset. `from_far` and
-/// `from_near` count the bytes.
+/// acknowledge nothing for [`MOST_STALLED_TIME`]. If an end fails before, the other one gets what had
+/// arrived from it, and is then reset. `from_far` and `from_near` count the bytes.
 pub(super) async fn carry<N: End, F: End>(
     mut near: N,
     mut far: F,

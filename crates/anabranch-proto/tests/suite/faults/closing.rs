@@ -652,9 +652,9 @@ fn a_released_connection_does_not_probe_a_closed_window_for_ever() {
 }
 
 fn tcp() -> ConnectionConfig {
-    ConnectionConfig::default().protocol(Protocol::Tcp)
+    on_any_platform().protocol(Protocol::Tcp)
 }
 
 fn mptcp() -> ConnectionConfig {
-    ConnectionConfig::default()
+    on_any_platform()
 }
