@@ -436,7 +436,7 @@ impl Hosts {
                     && host.subflow_stats(*id).any(|subflow| subflow.view.can_send())
             };
             if host.poll_timeout().is_none() {
-                assert_eq!(host.connections().find(idle), None, "data waits for nothing");
+                assert_eq!(host.connections().find(idle), None, "data waits, and no timer runs");
             }
         }
     }
