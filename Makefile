@@ -122,15 +122,6 @@ test-python: $(TEST_VENV)/.installed axe ## test the Python package, without slo
 	@# Tests in real time mostly wait, so there is one more process than processors.
 	$(TEST_BIN)/pytest --numprocesses $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)') --dist loadfile
 
-# The accessibility checker for the browser tests. Without it, they skip that check.
-AXE := target/tools/axe-core
-
-.PHONY: axe
-axe:
-	@[ -e $(AXE)/package/axe.min.js ] || ! command -v npm >/dev/null || \
-		{ mkdir -p $(AXE) && cd $(AXE) && npm pack --silent axe-core@4.14.1 >/dev/null && \
-		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is skipped"
-
 # ---- tidying up -----------------------------------------------------------------------------
 
 clean: ## remove all builds and results

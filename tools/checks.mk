@@ -1,4 +1,13 @@
-# Checks beyond make test. Included by the Makefile.
+# Checks beyond make test, and a tool of the tests. Included by the Makefile.
+
+# The accessibility checker for the browser tests. Without it, they skip that check.
+AXE := target/tools/axe-core
+
+.PHONY: axe
+axe:
+	@[ -e $(AXE)/package/axe.min.js ] || ! command -v npm >/dev/null || \
+		{ mkdir -p $(AXE) && cd $(AXE) && npm pack --silent axe-core@4.14.1 >/dev/null && \
+		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is skipped"
 
 .PHONY: test-platforms
 test-platforms: ## test engine and simulator with the platforms other than the default

@@ -163,16 +163,30 @@ impl Journal {
         let kept = records.places.iter().filter(|(key, _)| keys.contains(*key));
         let mut kept: Vec<_> = kept.map(|(key, place)| (*key, *place)).collect();
         kept.sort_unstable_by_key(|(_, place)| place.offset);
-        let (file, used) = (open(&temporary)?, records.used.clone());
+        let new = self.copied(records, kept, &temporary).inspect_err(|_| {
+            // The disk may be full. The first error is the one to report.
+            let _ = std::fs::remove_file(&temporary);
+        })?;
+        *records = new;
+        Ok(())
+    }
+
+    /// Copy records to a temporary file, which then replaces the journal's.
+    fn copied(
+        &self,
+        records: &mut Records,
+        kept: Vec<(Key, RecordSpan)>,
+        temporary: &Path,
+    ) -> io::Result<Records> {
+        let (file, used) = (open(temporary)?, records.used.clone());
         let mut new = Records { file, end: 0, places: BTreeMap::new(), used };
         for (key, place) in kept {
             let body = read(&mut records.file, place)?;
             new.append(key, &encoded(&key, &body[KEY..]))?;
         }
         new.file.sync_all()?;
-        std::fs::rename(&temporary, &self.path)?;
-        *records = new;
-        Ok(())
+        std::fs::rename(temporary, &self.path)?;
+        Ok(new)
     }
 }
 

@@ -54,7 +54,10 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let (host, port) = (self.host, self.port);
-        self.world.with(host, |world| world.hosts[host].stop_listening(port));
+        self.world.with(host, |world| {
+            let now = world.now;
+            world.hosts[host].stop_listening(now, port);
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use anabranch_proto::SubflowStats;
 use anabranch_proto::config::ConnectionConfig;
@@ -35,11 +35,11 @@ pub(crate) struct Sockets {
     broken: Option<(ErrorKind, String)>,
 }
 
-/// A queue, and the task that waits for its next element.
+/// A queue, and the tasks that wait for its next element.
 #[derive(Debug)]
 struct WaitQueue<T> {
     queue: VecDeque<T>,
-    task: Option<Waker>,
+    tasks: Vec<Waker>,
 }
 
 /// SYNs that a program decides about.
@@ -214,17 +214,17 @@ impl Sockets {
         (socket.state, socket.had_end) = (SocketState::Ended(why), had_end);
         socket.wake_reader();
         socket.wake_writer();
+        // Its ports may be used again, even if the program still holds the stream.
+        if let (Some(between), Some(all)) = (socket.intercepted.take(), &mut self.interceptor) {
+            all.accepted.remove(&between);
+        }
         if !socket.held {
             self.forget(id);
         }
     }
 
     fn forget(&mut self, id: ConnectionId) {
-        let socket = self.sockets.remove(&id);
-        let interception = self.interceptor.as_mut();
-        if let (Some(between), Some(all)) = (socket.and_then(|it| it.intercepted), interception) {
-            all.accepted.remove(&between);
-        }
+        self.sockets.remove(&id);
         // The engine keeps unread data.
         while self.endpoint.recv(id).is_some() {}
     }
@@ -324,11 +324,14 @@ impl Sockets {
         Ok(())
     }
 
-    pub(crate) fn stop_listening(&mut self, port: u16) {
+    pub(crate) fn stop_listening(&mut self, now: Instant, port: u16) {
         self.endpoint.stop_listening(port);
         let backlog = self.listeners.remove(&port).map(|backlog| backlog.queue);
         for id in backlog.into_iter().flatten() {
-            self.endpoint.abort(id);
+            if !self.has_ended(id) {
+                self.endpoint.abort(id);
+                self.ended(now, id, Some(ConnectionError::Aborted));
+            }
             self.forget(id);
         }
     }
@@ -341,9 +344,7 @@ impl Sockets {
         self.check()?;
         let backlog = self.listeners.get_mut(&port).expect("the listener lives");
         loop {
-            let Some(id) = backlog.queue.pop_front() else {
-                return pending(&mut backlog.task, context);
-            };
+            let id = ready!(backlog.poll_pop(context));
             // It may have ended, and its subflow may be gone.
             if self.endpoint.subflow_stats(id).next().is_some() {
                 return Poll::Ready(Ok(id));
@@ -364,10 +365,7 @@ impl Sockets {
     ) -> Poll<io::Result<PooledSegment>> {
         self.check()?;
         let interception = self.interceptor.as_mut().expect("the interceptor lives");
-        match interception.new.queue.pop_front() {
-            Some(syn) => Poll::Ready(Ok(syn)),
-            None => pending(&mut interception.new.task, context),
-        }
+        interception.new.poll_pop(context).map(Ok)
     }
 
     /// Ignore a SYN. If its sender repeats it, it is new.
@@ -391,15 +389,14 @@ impl Sockets {
         let config = config.local_addresses(Some(vec![here.address]));
         self.add_destination(now, here.address);
         self.endpoint.listen(here.port, config);
+        let earlier = self.endpoint.connection_between(here, syn.source);
         self.endpoint.handle_segment(now, syn);
-        let endpoint = &self.endpoint;
-        let is_this = |id: &ConnectionId| {
-            let mut subflows = endpoint.subflow_stats(*id);
-            subflows.any(|subflow| (subflow.remote, subflow.local) == between)
-        };
-        let found = endpoint.connections().find(|id| !self.sockets.contains_key(id) && is_this(id));
-        let id = found.ok_or_else(|| {
-            io::Error::new(ErrorKind::ResourceBusy, "too many connections are half open")
+        let found = self.endpoint.connection_between(here, between.0);
+        let id = found.filter(|_| found != earlier).ok_or_else(|| match earlier {
+            None => io::Error::new(ErrorKind::ResourceBusy, "too many connections are half open"),
+            Some(_) => {
+                io::Error::new(ErrorKind::AddrInUse, "an earlier connection has these ports")
+            }
         })?;
         self.add(now, id, SocketState::Opening).intercepted = Some(between);
         if let Some(interception) = &mut self.interceptor {
@@ -504,10 +501,7 @@ impl Sockets {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<Datagram>> {
         self.check()?;
-        match self.datagrams.queue.pop_front() {
-            Some(datagram) => Poll::Ready(Ok(datagram)),
-            None => pending(&mut self.datagrams.task, context),
-        }
+        self.datagrams.poll_pop(context).map(Ok)
     }
 
     // ---- the device fails
@@ -518,10 +512,11 @@ impl Sockets {
             socket.wake_reader();
             socket.wake_writer();
         }
-        let backlogs = self.listeners.values_mut().filter_map(|backlog| backlog.task.take());
-        let interceptor = self.interceptor.as_mut().and_then(|it| it.new.task.take());
-        let tasks = backlogs.chain(interceptor).chain(self.datagrams.task.take());
-        tasks.for_each(Waker::wake);
+        self.listeners.values_mut().for_each(WaitQueue::wake);
+        if let Some(interception) = &mut self.interceptor {
+            interception.new.wake();
+        }
+        self.datagrams.wake();
     }
 
     fn check(&self) -> io::Result<()> {
@@ -542,13 +537,28 @@ impl Socket {
 impl<T> WaitQueue<T> {
     fn push(&mut self, element: T) {
         self.queue.push_back(element);
-        self.task.take().into_iter().for_each(Waker::wake);
+        self.wake();
+    }
+
+    /// Each task looks whether an element is left for it.
+    fn wake(&mut self) {
+        self.tasks.drain(..).for_each(Waker::wake);
+    }
+
+    fn poll_pop(&mut self, context: &mut Context<'_>) -> Poll<T> {
+        if let Some(element) = self.queue.pop_front() {
+            return Poll::Ready(element);
+        }
+        if !self.tasks.iter().any(|task| task.will_wake(context.waker())) {
+            self.tasks.push(context.waker().clone());
+        }
+        Poll::Pending
     }
 }
 
 impl<T> Default for WaitQueue<T> {
     fn default() -> Self {
-        WaitQueue { queue: VecDeque::new(), task: None }
+        WaitQueue { queue: VecDeque::new(), tasks: Vec::new() }
     }
 }
 
@@ -577,27 +587,80 @@ fn error_of(why: ConnectionError) -> io::Error {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use anabranch_wire::{SeqNumber, TcpHeader, TcpOptions};
+
     use super::*;
+
+    const OWN: [u8; 4] = [10, 0, 0, 1];
+
+    fn intercepting() -> Sockets {
+        let mut sockets = Sockets::new(Endpoint::new(vec![OWN.into()], [7; 32]));
+        sockets.start_intercepting();
+        sockets
+    }
+
+    /// A segment of a program to port 80 of a destination.
+    fn segment(host: u32, flags: Flags, seq: u32, ack: SeqNumber) -> PooledSegment {
+        let address = IpAddr::from(Ipv4Addr::from(0xcb00_0000 + host));
+        PooledSegment::new(Segment {
+            source: SocketAddress::new([192, 0, 2, 1].into(), 1000),
+            destination: SocketAddress::new(address, 80),
+            header: TcpHeader { seq: SeqNumber(seq), ack, flags, window: 65_535, urgent: 0 },
+            options: TcpOptions::default(),
+            payload: Payload::EMPTY,
+            ecn: 0,
+            checksum_ok: true,
+        })
+    }
+
+    fn syn(host: u32, seq: u32) -> PooledSegment {
+        segment(host, Flags::SYN, seq, SeqNumber(0))
+    }
+
+    /// The program's SYN is intercepted and accepted.
+    fn accept(sockets: &mut Sockets, seq: u32) -> io::Result<ConnectionId> {
+        let now = Instant::ZERO;
+        sockets.handle_packet(now, Packet::Tcp(syn(0, seq)));
+        let mut context = Context::from_waker(Waker::noop());
+        let Poll::Ready(Ok(syn)) = sockets.poll_intercept(&mut context) else {
+            panic!("a program decides about the SYN {seq}");
+        };
+        sockets.accept(now, syn, ConnectionConfig::default())
+    }
+
+    #[test]
+    fn a_program_uses_the_ports_of_an_ended_connection_again() {
+        let (now, mut sockets) = (Instant::ZERO, intercepting());
+        let first = accept(&mut sockets, 1000).expect("room");
+        let answer = sockets.endpoint.poll_transmit(now).expect("a SYN/ACK");
+        let iss = answer.header.seq;
+        sockets.handle_packet(now, Packet::Tcp(segment(0, Flags::ACK, 1001, iss + 1)));
+        sockets.endpoint.close(first);
+        let fin = sockets.endpoint.poll_transmit(now).expect("a FIN");
+        assert!(fin.header.flags.contains(Flags::FIN), "{fin:?}");
+        let last = segment(0, Flags::FIN | Flags::ACK, 1001, iss + 2);
+        sockets.handle_packet(now, Packet::Tcp(last));
+        sockets.handle_events(now);
+        assert!(sockets.has_ended(first) && !sockets.has_failed(first), "TIME-WAIT");
+        // The stream is still held. A SYN from before does not open it again.
+        let early = accept(&mut sockets, 900).expect_err("it is old");
+        assert_eq!(early.kind(), ErrorKind::AddrInUse);
+        let second = accept(&mut sockets, 70_000).expect("it is new");
+        assert_ne!(first, second);
+        while let Some(answer) = sockets.endpoint.poll_transmit(now) {
+            if answer.header.flags.contains(Flags::SYN) {
+                let third = segment(0, Flags::ACK, 70_001, answer.header.seq + 1);
+                sockets.handle_packet(now, Packet::Tcp(third));
+            }
+        }
+        sockets.handle_events(now);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(matches!(sockets.poll_open(second, &mut context), Poll::Ready(Ok(()))));
+    }
 
     #[test]
     fn addresses_of_destinations_are_not_kept_for_ever() {
-        let own = IpAddr::from([10, 0, 0, 1]);
-        let mut sockets = Sockets::new(Endpoint::new(vec![own], [7; 32]));
-        sockets.start_intercepting();
-        let syn = |host: u32, port| {
-            let address = IpAddr::from(Ipv4Addr::from(0xcb00_0000 + host));
-            let mut syn = Segment {
-                source: SocketAddress::new([192, 0, 2, 1].into(), port),
-                destination: SocketAddress::new(address, 80),
-                header: anabranch_wire::TcpHeader::default(),
-                options: anabranch_wire::TcpOptions::default(),
-                payload: Payload::EMPTY,
-                ecn: 0,
-                checksum_ok: true,
-            };
-            syn.header.flags = Flags::SYN;
-            PooledSegment::new(syn)
-        };
+        let mut sockets = intercepting();
         let used = syn(0, 1000);
         sockets.accept(Instant::ZERO, used, ConnectionConfig::default()).expect("room");
         for host in 1..5_000 {
@@ -605,6 +668,6 @@ mod tests {
         }
         let addresses = sockets.endpoint.addresses();
         assert!(addresses.len() <= MOST_UNUSED_ADDRESSES + 2, "{}", addresses.len());
-        assert!(addresses.contains(&own) && addresses.contains(&[203, 0, 0, 0].into()));
+        assert!(addresses.contains(&OWN.into()) && addresses.contains(&[203, 0, 0, 0].into()));
     }
 }

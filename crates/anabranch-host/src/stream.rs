@@ -96,7 +96,10 @@ impl Stream {
     /// Totals of the open subflows.
     pub fn subflows(&self) -> Vec<SubflowStats> {
         let (host, id) = (self.host, self.id);
-        self.world.with(host, |world| world.hosts[host].endpoint.subflow_stats(id).collect())
+        self.world.with(host, |world| {
+            let all = world.hosts[host].endpoint.subflow_stats(id);
+            all.filter(SubflowStats::is_open).collect()
+        })
     }
 
     /// Receive data without copying it: append what has arrived to `to`, until it is `enough`, and
@@ -198,7 +201,7 @@ impl AsyncWrite for Stream {
             // offers a byte more than there is room for.
             let room =
                 usize::try_from(sockets.endpoint.send_buffer_space(id)).unwrap_or(LONGEST_WRITE);
-            let offered = buffer.len().min(room + 1).min(LONGEST_WRITE);
+            let offered = buffer.len().min(room.saturating_add(1)).min(LONGEST_WRITE);
             sockets.poll_write(id, context, Bytes::copy_from_slice(&buffer[..offered]))
         })
     }

@@ -12,11 +12,14 @@ use crate::platform::Platform;
 use crate::remedy::Remedy;
 use crate::scheduler::{MinRtt, Scheduler};
 
+/// Smallest MTU in bytes: the headers take up to 100.
+const LEAST_MTU: u16 = 128;
+
 /// TCP parameters of a subflow. Each field has a setter of the same name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TcpConfig {
-    /// Largest IP packet in bytes.
+    /// Largest IP packet in bytes. Fewer than 128 count as 128.
     pub mtu: u16,
     /// Initial window in segments. RFC 6928 §2.
     pub initial_window_segments: u32,
@@ -238,11 +241,11 @@ setters!(ConnectionConfig {
 });
 
 impl ConnectionConfig {
-    /// Largest IP packet in bytes that the interface with this address sends.
+    /// Largest IP packet in bytes that the interface with this address sends; at least 128.
     pub fn mtu_of(&self, local: IpAddr) -> u16 {
         let mut mtus = self.interfaces.iter().flat_map(|interfaces| &interfaces.mtus);
         let own = mtus.find(|(address, _)| *address == local);
-        own.map_or(self.tcp.mtu, |(_, mtu)| *mtu)
+        own.map_or(self.tcp.mtu, |(_, mtu)| *mtu).max(LEAST_MTU)
     }
 
     /// Returns `true` if there is a route between a local and a remote address.

@@ -61,12 +61,12 @@ impl<'a> Cookies<'a> {
         self.draw("cookie timestamp", &[]) as u32
     }
 
-    /// The period in the highest five bits, the segment size in the next three, then 24 bits of the
+    /// The period's lowest bits in the highest five, the segment size in the next three, then 24 bits of the
     /// hash.
     fn cookie(&self, period: u64, size: usize, peer: SeqNumber) -> SeqNumber {
-        let period = (period & 0x1f) as u32;
-        let hash = self.draw("cookie", &[period, size as u32, peer.0]) as u32 >> 8;
-        SeqNumber(period << 27 | (size as u32) << 24 | hash)
+        let (period, size) = (period as u32, size as u32);
+        let hash = self.draw("cookie", &[period, size, peer.0]) as u32 >> 8;
+        SeqNumber(period << 27 | size << 24 | hash)
     }
 
     /// The numbers for the answer to `syn`.

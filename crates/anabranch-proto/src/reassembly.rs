@@ -117,7 +117,7 @@ impl Reassembly {
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
         self.stray.clear();
-        self.bytes = 0;
+        (self.bytes, self.chunks) = (0, 0);
     }
 
     /// Number of bytes stored; bytes stored several times count several times.

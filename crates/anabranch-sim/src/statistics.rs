@@ -182,7 +182,7 @@ pub trait Observed {
     fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionTotals>;
     /// Final totals of the connection, if it has ended.
     fn last_stats(&self, connection: usize) -> Option<ConnectionTotals>;
-    /// The open subflows of the connection.
+    /// The subflows of the connection, by slot. Closed ones are among them until others take their slots.
     fn subflows(&self, connection: usize) -> Vec<SubflowTotals>;
     /// The closed subflows of the connection.
     fn past_subflows(&self, connection: usize) -> Vec<SubflowTotals>;

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use anabranch_host::{Emulation, Stream};
-use anabranch_proto::Endpoint;
+use anabranch_proto::{ConnectionError, Endpoint};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
@@ -308,4 +308,36 @@ fn time_is_virtual() {
         assert_eq!(client.read(&mut [0; 1]).await.expect("the end"), 0);
     });
     assert!(started.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn each_of_several_tasks_gets_a_connection() {
+    virtual_time().block_on(async {
+        let emulation = Emulation::new(&scenario(""), 1).expect("it starts");
+        let listener = emulation.server().listen(80).expect("the port is free");
+        let accepted = async { tokio::join!(listener.accept(), listener.accept()) };
+        let to = server_of(&emulation);
+        let client = emulation.client();
+        let (two, one, other) = tokio::join!(accepted, client.connect(to), client.connect(to));
+        let (first, second) = (two.0.expect("it accepts").0, two.1.expect("it accepts").0);
+        assert_ne!(first.peer_addr(), second.peer_addr());
+        assert!(one.is_ok() && other.is_ok());
+    });
+}
+
+#[test]
+fn connections_that_no_listener_accepts_end_in_the_records() {
+    virtual_time().block_on(async {
+        let emulation = Emulation::new(&scenario(""), 1).expect("it starts");
+        let server = emulation.server();
+        server.keep_records();
+        let listener = server.listen(80).expect("the port is free");
+        let client = emulation.client().connect(server_of(&emulation)).await.expect("it connects");
+        sleep(Duration::from_secs(1)).await;
+        drop(listener);
+        let ends: Vec<_> =
+            server.inspect(|_, _, records| records.iter().map(|record| record.ended).collect());
+        assert!(matches!(ends[..], [Some((_, Some(ConnectionError::Aborted)))]), "{ends:?}");
+        drop(client);
+    });
 }

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use anabranch_host::{Device, Emulation, Host, RealTime, Record, Snapshot};
 use anabranch_net::network::Paths;
+use anabranch_proto::SubflowStats;
 use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
@@ -182,7 +183,8 @@ impl Shell {
             let mut states: Vec<_> = (0..paths.count()).map(|path| state_of(paths, path)).collect();
             let mut largest = vec![0; states.len()];
             for (side, endpoint) in SIDES.into_iter().zip(snapshot.endpoints) {
-                for subflow in endpoint.connections().flat_map(|id| endpoint.subflow_stats(id)) {
+                let all = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
+                for subflow in all.filter(SubflowStats::is_open) {
                     let client = match side {
                         Side::Client => subflow.local,
                         Side::Server => paths.original(subflow.remote),

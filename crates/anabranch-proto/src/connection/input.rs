@@ -34,6 +34,17 @@ impl Connection {
         self.subflows[slot].subflow.repeat_syn_soon(now);
     }
 
+    /// End the subflow in `slot` if it is in TIME-WAIT and the SYN opens a new connection between its
+    /// ports. Returns whether it does.
+    pub(crate) fn give_way(&mut self, now: Instant, slot: Slot, syn: &Segment) -> bool {
+        let gives_way = self.subflows[slot].subflow.give_way(now, syn);
+        if gives_way {
+            self.subflows.refresh(slot);
+            self.reap(now);
+        }
+        gives_way
+    }
+
     /// Handle a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     /// Segments to send before all segments that are polled go to `pushed`.
     pub(crate) fn handle_segment(

@@ -204,7 +204,7 @@ impl Connection {
         }
     }
 
-    /// The local port of the connection's first subflow.
+    /// The local port of the subflow in the first slot.
     pub(crate) fn local_port(&self) -> Option<u16> {
         self.subflows.first().map(|ctx| ctx.subflow.identity().local.port)
     }

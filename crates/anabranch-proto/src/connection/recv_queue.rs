@@ -32,7 +32,7 @@ pub(crate) enum Inserted {
     Waiting,
     /// The data had been received before.
     Duplicate,
-    /// The data lies outside the window.
+    /// The data lies outside the window, or beyond the end of the stream.
     OutsideWindow,
 }
 
@@ -110,7 +110,7 @@ impl RecvQueue {
         if end <= self.nxt {
             return Inserted::Duplicate;
         }
-        if end > self.window.limit() {
+        if end > self.window.limit() || self.fin.is_some_and(|fin| end > fin) {
             return Inserted::OutsideWindow;
         }
         if start > self.nxt {
@@ -290,6 +290,19 @@ mod tests {
             next += payload.len() as u64;
         }
         assert_eq!(next, 1 + BYTES);
+    }
+
+    #[test]
+    fn data_beyond_the_end_of_the_stream_is_refused() {
+        // RFC 8684 §3.3.3: the DATA_FIN is the last of the stream.
+        let mut queue = queue_of(10_000, 0);
+        queue.set_fin(1001);
+        assert_eq!(queue.insert(Slot(0), 1, pattern(1, 1001)), Inserted::OutsideWindow);
+        assert_eq!(queue.insert(Slot(0), 1002, pattern(1002, 5)), Inserted::OutsideWindow);
+        assert_eq!(queue.insert(Slot(0), 1, pattern(1, 1000)), Inserted::Delivered);
+        assert!(queue.is_complete());
+        assert_eq!(queue.insert(Slot(0), 1002, pattern(1002, 5)), Inserted::OutsideWindow);
+        assert_eq!(queue.next_data(), 1001);
     }
 
     #[test]

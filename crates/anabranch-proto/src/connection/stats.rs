@@ -5,7 +5,7 @@ use anabranch_wire::{Duration, Instant, SocketAddress};
 use super::Connection;
 use crate::config::Protocol;
 use crate::counters::Counters;
-use crate::view::SubflowView;
+use crate::view::{SubflowView, Usability};
 
 /// Reason why a host that wanted Multipath TCP uses TCP, as far as it knows. The order is that of a
 /// connection's life. RFC 8684 §3.7.
@@ -117,6 +117,13 @@ pub struct SubflowStats {
     pub ecn_reductions: u64,
 }
 
+impl SubflowStats {
+    /// Returns `true` if the subflow is opening or open, `false` once it is closing or has ended.
+    pub fn is_open(&self) -> bool {
+        self.view.usability != Usability::Closed
+    }
+}
+
 impl Connection {
     /// Totals until `now`.
     pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
@@ -164,7 +171,7 @@ impl Connection {
         reasons.into_iter().find(|(count, _)| *count > 0).map_or(Fallback::None, |(_, why)| why)
     }
 
-    /// Totals of each subflow, by slot.
+    /// Totals of each subflow, by slot, also of those that have ended.
     pub(crate) fn subflow_stats(&self) -> impl Iterator<Item = SubflowStats> + '_ {
         self.subflows.iter().zip(self.subflows.views()).map(|(ctx, view)| {
             let totals = ctx.subflow.totals();

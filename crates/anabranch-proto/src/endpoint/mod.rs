@@ -265,13 +265,30 @@ impl Endpoint {
                 if connection.is_about_another(slot, &segment) {
                     return self.refuse_earlier(now, on, &segment);
                 }
-                connection.handle_segment(now, slot, &mut segment, &mut self.replies);
                 if segment.header.flags.contains(Flags::SYN) {
-                    self.learn_from_answer(now, on, &segment);
+                    return self.handle_syn_of_known(now, on, segment);
                 }
+                connection.handle_segment(now, slot, &mut segment, &mut self.replies);
                 self.touched(index);
             }
             None => self.handle_unknown(now, &segment),
+        }
+    }
+
+    /// Handle a segment with SYN between the addresses of a subflow. It opens a new connection if
+    /// this host's end of the subflow only waits for old segments.
+    #[inline(never)]
+    fn handle_syn_of_known(&mut self, now: Instant, on: SubflowIndex, mut segment: PooledSegment) {
+        let connection = &mut self.slots[on.connection as usize].connection;
+        let connection = connection.as_mut().expect("the table is current");
+        let gives_way = connection.give_way(now, on.slot, &segment);
+        if !gives_way {
+            connection.handle_segment(now, on.slot, &mut segment, &mut self.replies);
+            self.learn_from_answer(now, on, &segment);
+        }
+        self.touched(on.connection);
+        if gives_way {
+            self.handle_unknown(now, &segment);
         }
     }
 
@@ -448,7 +465,8 @@ impl Endpoint {
         self.connection(id).is_some_and(Connection::has_received_all)
     }
 
-    /// The local port of the connection's first subflow.
+    /// The local port of the subflow in the first slot. It is that of the connection until its first
+    /// subflow ends.
     pub fn local_port(&self, id: ConnectionId) -> Option<u16> {
         self.connection(id)?.local_port()
     }
@@ -492,7 +510,8 @@ impl Endpoint {
         Some(self.connection(id)?.stats(now))
     }
 
-    /// Totals of a connection's subflows, by slot.
+    /// Totals of a connection's subflows, by slot. Subflows that have ended are among them until others
+    /// take their slots: see [`SubflowStats::is_open`].
     pub fn subflow_stats(&self, id: ConnectionId) -> impl Iterator<Item = SubflowStats> + '_ {
         self.connection(id).into_iter().flat_map(Connection::subflow_stats)
     }
@@ -520,6 +539,16 @@ impl Endpoint {
         (0..self.slots.len() as u32)
             .filter(|index| self.slots[*index as usize].connection.is_some())
             .map(|index| self.id(index))
+    }
+
+    /// The connection that has a subflow between a local and a remote address and port.
+    pub fn connection_between(
+        &mut self,
+        local: SocketAddress,
+        remote: SocketAddress,
+    ) -> Option<ConnectionId> {
+        let index = self.table.find(&local, &remote)?.connection;
+        Some(self.id(index))
     }
 
     /// Release memory that queues no longer need. Call it from time to time on a host with many
@@ -722,10 +751,10 @@ impl Endpoint {
         let usable = config.local_addresses.as_ref().unwrap_or(&self.addresses);
         let others =
             usable.iter().filter(|address| **address != first && self.addresses.contains(address));
-        std::iter::once(&first)
-            .chain(others)
-            .enumerate()
-            .map(|(id, address)| LocalAddress { id: id as u8, address: *address })
+        // RFC 8684 §3.4.1: an identifier has eight bits.
+        (0..=u8::MAX)
+            .zip(std::iter::once(&first).chain(others))
+            .map(|(id, address)| LocalAddress { id, address: *address })
             .collect()
     }
 }

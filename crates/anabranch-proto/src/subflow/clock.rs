@@ -59,6 +59,11 @@ impl Clock {
         })
     }
 
+    /// Returns `true` if the segment left the peer later than the last segment that counted.
+    pub(super) fn is_newer(&self, timestamps: Timestamps) -> bool {
+        self.recent.is_some_and(|recent| timestamps.value.wrapping_sub(recent.value) as i32 > 0)
+    }
+
     /// The peer's SYN arrived.
     pub(super) fn begin(&mut self, now: Instant, timestamps: Timestamps) {
         self.recent = Some(Recent { value: timestamps.value, at: now });

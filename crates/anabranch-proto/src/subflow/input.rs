@@ -68,6 +68,25 @@ impl Subflow {
             && !self.acknowledges_syn(segment)
     }
 
+    /// End a subflow in TIME-WAIT if the segment opens a new connection between its ports. Returns
+    /// whether it does: a SYN that is newer than the subflow by its timestamp or its sequence number.
+    /// RFC 6191 §2.
+    pub(crate) fn give_way(&mut self, now: Instant, segment: &Segment) -> bool {
+        let Segment { header, options, .. } = segment;
+        let newer = self.receiver.distance(header.seq) > 0
+            || (options.timestamps.filter(|_| self.peer.timestamps))
+                .is_some_and(|timestamps| self.clock.is_newer(timestamps));
+        let gives_way = self.state == State::TimeWait
+            && header.flags.contains(Flags::SYN)
+            && !header.flags.intersects(Flags::ACK | Flags::RST)
+            && !self.is_old_duplicate(now, options)
+            && newer;
+        if gives_way {
+            self.close(SubflowEnd::Finished);
+        }
+        gives_way
+    }
+
     /// Returns `true` if the segment acknowledges the SYN, and not more than was sent.
     fn acknowledges_syn(&self, segment: &Segment) -> bool {
         self.acknowledged_beyond_syn(segment).is_some()

@@ -488,3 +488,25 @@ fn an_abort_discards_the_unread_data_of_an_ended_connection() {
     scene.says();
     assert_eq!(scene.host.connections().count(), 0);
 }
+
+#[test]
+fn time_wait_gives_way_to_a_newer_syn_only() {
+    // RFC 6191 §2, RFC 9293 §3.10.7.4. Linux: `tcp_timewait_state_process`.
+    for platform in [Platform::default(), Platform::rfc()] {
+        let mut scene = Scene::open(config(platform), 30_000);
+        scene.host.close(scene.id.expect("it is open"));
+        assert_eq!(scene.says(), [(Flags::FIN | ACK, 1, 1, 0)]);
+        scene.peer(Flags::FIN | ACK, 2, 0, 30_000);
+        assert_eq!(scene.says(), [(ACK, 2, 2, 0)], "{platform:?}: TIME-WAIT");
+        // The connection's own SYN comes again, and then one with data that was received.
+        for seq in [0, 1] {
+            scene.peer_at(seq, Flags::SYN, 0, 0, 30_000);
+            assert_eq!(scene.says(), [(ACK, 2, 2, 0)], "{platform:?}: {seq}");
+        }
+        scene.peer_at(70_000, Flags::SYN, 0, 0, 30_000);
+        assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 70_001, 0)], "{platform:?}");
+        scene.peer_at(70_001, ACK, 1, 0, 30_000);
+        scene.says();
+        assert_eq!(scene.events.iter().filter(|it| **it == Event::Accepted).count(), 2);
+    }
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use anabranch_proto::SubflowStats;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -187,8 +188,9 @@ fn of_uplinks(out: &mut String, shared: &Shared) {
 fn state(shared: &Shared, uplink: &super::OpenUplink) -> UplinkState {
     shared.host.inspect(|_, endpoint, _| {
         let mut state = UplinkState::default();
-        let subflows = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
-        for subflow in subflows.filter(|subflow| uplink.has(subflow.local.address)) {
+        let all = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
+        let open = all.filter(SubflowStats::is_open);
+        for subflow in open.filter(|subflow| uplink.has(subflow.local.address)) {
             state.subflows += 1;
             let srtt = subflow.view.srtt.map(|srtt| srtt.as_nanos());
             state.srtt_ns = [state.srtt_ns, srtt].into_iter().flatten().min();
