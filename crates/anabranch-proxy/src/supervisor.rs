@@ -26,7 +26,8 @@ use crate::part_file::PartFile;
 use crate::privileges;
 use crate::proof::Key;
 use crate::setup::{
-    self, ClientSetup, Family, NO_IPV6, Neighbours, Record, RelaySetup, Setup, Ways, search_path,
+    self, ClientSetup, Family, NO_IPV6, Neighbours, Record, RecordError, RelaySetup, Setup, Ways,
+    search_path,
 };
 use crate::worker;
 
@@ -157,6 +158,12 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
         let none = "uplink: this host has no default route; name the interface with --uplink";
         let found = setup::default_interface()?;
         interfaces.push(found.ok_or_else(|| Failure::Usage(none.to_owned()))?);
+    }
+    for interface in &interfaces {
+        if !setup::exists(interface)? {
+            let message = format!("uplink: this host has no interface {interface:?}; see: ip link");
+            return Err(Failure::Usage(message));
+        }
     }
     let port = options.listen.expect("it was checked");
     let families = relay_families(&interfaces)?;
@@ -291,8 +298,10 @@ impl Instance {
             return Ok(None);
         }
         let opened = Record::open(&self.name);
-        let (mut record, left) =
-            opened.map_err(|error| Failure::System(io::Error::other(error)))?;
+        let (mut record, left) = opened.map_err(|error| match error {
+            RecordError::Running(_) => Failure::Usage(error.to_string()),
+            RecordError::File(..) => Failure::System(io::Error::other(error)),
+        })?;
         if let Some(left) = left {
             info!(name = self.name, "removing what an earlier process has left");
             left.remove(&setup::others(&self.name));
@@ -534,7 +543,8 @@ impl Following {
 
     fn update_way(&mut self, index: usize, family: Family, now: &Ways, orders: &mut Vec<Order>) {
         let (before, link) = (self.ways[index].get(family), now.get(family));
-        if before == link {
+        // An interface may have gone and come back in between.
+        if before == link && (link.is_none() || self.plan.is_connected(index, family)) {
             return;
         }
         let address = self.plan.address(index, family);

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::interfaces::{Link, free_tables, link};
+use super::interfaces::{Link, free_tables, has_own_route, link};
 use super::tun::Tun;
 use super::{Family, MOST_MTU, Neighbours, PROTOCOL, Setup, Step, device, no_router};
 use crate::orders::Uplink;
@@ -214,6 +214,11 @@ impl ClientSetup {
         // Answers to the engine arrive here.
         let forwarding = family.forwarding(interface).map(|key| Step::sysctl(key, "1"));
         std::iter::once(route).chain(forwarding).collect()
+    }
+
+    /// Returns `true` if the commands of [`ClientSetup::connect`] are still in force.
+    pub(crate) fn is_connected(&self, index: usize, family: Family) -> bool {
+        has_own_route(&self.interfaces[index], family, self.first + index as u32)
     }
 
     /// The engine's address on an uplink.

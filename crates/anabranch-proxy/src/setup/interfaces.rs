@@ -73,16 +73,12 @@ pub(crate) fn link(
     family: Family,
     target: Option<IpAddr>,
 ) -> io::Result<Option<Link>> {
-    let shown = match ip::<InterfaceJson>(&["addr", "show", "dev", interface]) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-        shown => shown.unwrap_or_default(),
-    };
     let has = |shown: &InterfaceJson, flag| shown.flags.iter().any(|it| it == flag);
-    let Some(shown) = shown.first().filter(|it| has(it, "UP") && has(it, "LOWER_UP")) else {
+    let Some(shown) = show(interface)?.filter(|it| has(it, "UP") && has(it, "LOWER_UP")) else {
         return Ok(None);
     };
     // Without an address, `route get` takes any target for a neighbour.
-    if !has_global_address(shown, family) {
+    if !has_global_address(&shown, family) {
         return Ok(None);
     }
     let mtu = u16::try_from(shown.mtu).unwrap_or(u16::MAX);
@@ -140,15 +136,47 @@ pub(crate) fn default_interface() -> io::Result<Option<String>> {
     Ok(None)
 }
 
+/// Returns `true` if this host has an interface.
+///
+/// # Errors
+/// If `ip` is missing.
+pub(crate) fn exists(interface: &str) -> io::Result<bool> {
+    Ok(show(interface)?.is_some())
+}
+
 /// Returns `true` if an interface has an IPv6 address that others reach.
 ///
 /// # Errors
 /// If `ip` is missing.
 pub(crate) fn has_ipv6(interface: &str) -> io::Result<bool> {
+    Ok(show(interface)?.is_some_and(|shown| has_global_address(&shown, Family::V6)))
+}
+
+/// An interface; `None` if there is none with this name.
+fn show(interface: &str) -> io::Result<Option<InterfaceJson>> {
     match ip::<InterfaceJson>(&["addr", "show", "dev", interface]) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
-        shown => Ok(shown.unwrap_or_default().iter().any(|it| has_global_address(it, Family::V6))),
+        shown => Ok(shown.unwrap_or_default().pop()),
     }
+}
+
+/// Returns `true` if a table of this program has a default route through an interface. The kernel
+/// removes the routes of an interface that goes down or loses its last address.
+pub(super) fn has_own_route(interface: &str, family: Family, table: u32) -> bool {
+    let (table, protocol) = (table.to_string(), PROTOCOL.to_string());
+    let arguments = [
+        family.flag(),
+        "route",
+        "show",
+        "default",
+        "table",
+        &table,
+        "proto",
+        &protocol,
+        "dev",
+        interface,
+    ];
+    ip::<RouteJson>(&arguments).is_ok_and(|routes| !routes.is_empty())
 }
 
 /// Returns `true` if an interface has an address that is of use beyond its link.

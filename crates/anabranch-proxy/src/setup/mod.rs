@@ -13,9 +13,9 @@ mod tun;
 
 pub(crate) use client::{ClientSetup, MOST_UPLINKS, Ways};
 pub(crate) use family::{Family, NO_IPV6};
-pub(crate) use interfaces::{default_interface, has_ipv6, resolve};
+pub(crate) use interfaces::{default_interface, exists, has_ipv6, resolve};
 pub(crate) use neighbours::Neighbours;
-pub(crate) use record::{Record, others};
+pub(crate) use record::{Record, RecordError, others};
 pub(crate) use relay::RelaySetup;
 pub(crate) use step::{Setup, Step, search_path};
 

@@ -521,7 +521,17 @@ fn coming_and_going() -> Result {
     world.client.run("ip link set dev c1 up")?;
     world.client.run("ip route add default dev c1 metric 100")?;
     client.wait_for("uplink=\"c1\" state=\"up\"")?;
-    require((usable("c1")?, usable("c2")?) == (1.0, 1.0), "both are up")
+    require((usable("c1")?, usable("c2")?) == (1.0, 1.0), "both are up")?;
+    // The kernel removes all routes of c1, and its address is back before the client looks.
+    world.client.run("ip link set dev c2 down")?;
+    client.wait_for("uplink=\"c2\" state=\"down\"")?;
+    let renewed = "address=$(ip -4 -o addr show dev c1 | awk '{ print $4 }') && \
+        ip addr flush dev c1 && ip addr add $address dev c1 && \
+        ip route add default dev c1 metric 100";
+    output(world.client.command(Path::new("sh")).args(["-c", renewed]))?;
+    client.wait_for("uplink=\"c1\" state=\"up\"")?;
+    world.fetch(100_000, 1)?;
+    Ok(())
 }
 
 /// The capture of each end has connections, subflows and data as they were, and no violation of RFC

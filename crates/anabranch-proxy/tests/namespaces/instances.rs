@@ -26,6 +26,16 @@ pub(crate) fn side_by_side() -> Result {
         world.start_client("--uplink c1 --uplink c2 --name first --listen 127.0.0.1:1081")?;
     let mut client = world.start_client("--uplink c1 --uplink c2")?;
     world.fetch(100_000, 1)?;
+    // The user can mend these.
+    for (wrong, said) in
+        [("r1 --name at-6001", "running"), ("eth9 --name other", "no interface \"eth9\"")]
+    {
+        let arguments = format!("relay --listen 6002 --secret-file {secret} --uplink {wrong}");
+        let ended = world.proxy(&world.relay, &arguments).output()?;
+        let text = String::from_utf8_lossy(&ended.stderr);
+        let right = ended.status.code() == Some(2) && text.contains(said);
+        require(right && text.lines().count() == 1, format!("{}: {text}", ended.status))?;
+    }
     let measure = format!("measure --uplink c1 --relay {RELAY}:{PORT} --secret-file {secret}");
     output(&mut world.proxy(&world.client, &format!("{measure} --budget 5MB")))?;
     first.end("-TERM")?;
