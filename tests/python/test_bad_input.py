@@ -182,7 +182,7 @@ COMMANDS = [
         "calibrate own.toml",
         'own.toml: connection[0].scheduler: "mine": your own policy needs a file',
     ),
-    ("calibrate ecn.toml", "it has one ecn for all connections"),
+    ("calibrate ecn.toml", "Linux has one setting of ecn for all connections"),
     ("twin nowhere.pcap --out .", "--out .: not a regular file"),
     ("run", "FILE"),
     ("run nowhere.toml", "no such file"),

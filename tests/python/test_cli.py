@@ -225,13 +225,13 @@ def test_help_is_a_command_too(capsys: Captured) -> None:
 
 
 def test_closed_standard_files_are_no_error(file: Path, tmp_path: Path) -> None:
-    command = f'"{sys.executable}" -m anabranch run "{file}" --out "{tmp_path}/out"'
-    for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+    command = f'"{sys.executable}" -m anabranch run "{file}"'
+    for rest in (">&-", ">&- 2>&-", f'--out "{tmp_path}/out" <&- >&- 2>&-'):
         done = subprocess.run(
-            ["sh", "-c", f"{command} {closed}"], capture_output=True, text=True, check=False
+            ["sh", "-c", f"{command} {rest}"], capture_output=True, text=True, check=False
         )
         assert (done.returncode, done.stderr) == (0, "")
-        assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
 
 
 def test_tables_are_whole_in_a_pipe(file: Path) -> None:

@@ -179,7 +179,7 @@ def test_output_that_cannot_be_written_is_one_line(file: Path) -> None:
     assert done.stderr == "anabranch: standard output: no space left on device\n"
 
 
-@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+@pytest.mark.parametrize("closed", ["stdout", pytest.param("stderr", marks=pytest.mark.slow)])
 def test_results_are_whole_if_nobody_reads_the_output(
     closed: str, file: Path, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             process.wait()
 
 
+@pytest.mark.slow
 def test_a_sweep_survives_the_death_of_a_worker(cluster: Cluster, tmp_path: Path) -> None:
     file = write_plan(tmp_path / "plan", PLAN.replace("[1, 2, 3]", "8"), duration="50s")
     sweep(file, tmp_path / "here")

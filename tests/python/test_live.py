@@ -54,7 +54,7 @@ def test_the_doctor_says_of_every_capability_whether_it_works(lab: None) -> None
     assert "veth and AF_PACKET" in words
 
 
-@pytest.mark.parametrize("client", ["engine", "kernel"])
+@pytest.mark.parametrize("client", [pytest.param("engine", marks=pytest.mark.slow), "kernel"])
 def test_a_live_run_leaves_the_results_of_a_virtual_one(
     lab: None, file: Path, tmp_path: Path, client: str
 ) -> None:
@@ -86,7 +86,10 @@ def test_what_the_kernel_does_not_have_is_refused_by_name(lab: None, tmp_path: P
     path.write_text(scenario("2s", path_manager="drepas").to_toml())
     done = _inside("run", str(path), "--live")
     assert done.returncode == 2
-    assert "it has no path_manager drepas; use full_mesh, backup or initial_only" in done.stderr
+    assert (
+        'kernel hosts have no path_manager "drepas"; use full_mesh, initial_only or backup'
+        in done.stderr
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -196,7 +199,7 @@ def test_linux_is_not_asked_for_what_it_does_not_have() -> None:
                 assert connection["congestion_control"] in ("cubic", "cubic_linux", "new_reno")
 
 
-@pytest.mark.parametrize("client", ["engine", "kernel"])
+@pytest.mark.parametrize("client", ["engine", pytest.param("kernel", marks=pytest.mark.slow)])
 def test_both_hosts_of_a_live_connection_can_send(lab: None, tmp_path: Path, client: str) -> None:
     workload = anabranch.Blocks(block_size="100kB", count=5)
     file, out = tmp_path / "both.toml", tmp_path / "out"

@@ -275,7 +275,9 @@ def hangs_up() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("hangs_up")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_the_program_and_keeps_results_and_capture(
     file: Path, tmp_path: Path, url: str, number: signal.Signals
 ) -> None:

@@ -220,7 +220,9 @@ def test_a_sweep_of_100_000_runs_fits_into_1_gb(tmp_path: Path) -> None:
     assert int(done.stderr.split()[-1]) * 1024 < 1e9
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> None:
     file = write_plan(tmp_path / "plan", duration=LONG)
     sweep(file, tmp_path / "whole")

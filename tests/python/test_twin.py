@@ -110,6 +110,7 @@ def test_the_twin_loses_the_packets_that_the_capture_shows_as_lost(
     assert run.observations[0].link.lost == lost
 
 
+@pytest.mark.slow
 def test_runs_without_a_path_of_the_capture_are_not_laid_beside_it(tmp_path: Path) -> None:
     # With some seeds, data overtakes the end of the second subflow's handshake, and Linux closes
     # the subflow.

@@ -41,8 +41,6 @@ struct KernelApp {
     at_end: bool,
     failed: bool,
     written: u64,
-    /// The paths of the connection.
-    paths: Vec<usize>,
     /// The subflows at the last observation.
     seen: Vec<SubflowTotals>,
     /// Earlier subflows that have ended, with their last totals.
@@ -309,7 +307,6 @@ impl KernelApp {
             at_end: false,
             failed: false,
             written: 0,
-            paths: connection.paths.to_vec(),
             seen: Vec::new(),
             gone: Vec::new(),
         }
@@ -415,7 +412,7 @@ impl KernelApp {
     /// Record the subflows, because the kernel forgets a subflow's totals when the subflow ends.
     fn look_at_subflows(&mut self) {
         let Some(stream) = self.stream() else { return };
-        let now = kernel_stats::subflows(stream, &self.paths);
+        let now = kernel_stats::subflows(stream);
         let before = std::mem::replace(&mut self.seen, now);
         let is_gone = |stats: &SubflowTotals| !self.seen.iter().any(|now| now.key == stats.key);
         self.gone.extend(before.into_iter().filter(is_gone));

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 
-use anabranch_sim::driver::{self, ConnectionTotals, FallbackReason, SubflowKey, SubflowTotals};
+use anabranch_sim::driver::{ConnectionTotals, FallbackReason, SubflowKey, SubflowTotals};
 use anabranch_wire::{Duration, SocketAddress};
 use rustix::net::sockopt;
 
@@ -39,11 +39,11 @@ pub(crate) fn connection(stream: &TcpStream, written: u64, read: u64) -> Connect
     }
 }
 
-/// Totals of the subflows of a connection over `paths`.
-pub(crate) fn subflows(stream: &TcpStream, paths: &[usize]) -> Vec<SubflowTotals> {
+/// Totals of the subflows of a connection.
+pub(crate) fn subflows(stream: &TcpStream) -> Vec<SubflowTotals> {
     match sys::mptcp_info(stream) {
-        Ok((_, subflows)) => subflows.iter().map(|each| subflow(each, paths)).collect(),
-        Err(_) => plain(stream).iter().map(|each| subflow(each, paths)).collect(),
+        Ok((_, subflows)) => subflows.iter().map(subflow).collect(),
+        Err(_) => plain(stream).iter().map(subflow).collect(),
     }
 }
 
@@ -53,7 +53,7 @@ fn plain(stream: &TcpStream) -> Option<KernelSubflow> {
     Some(KernelSubflow { id: 0, local, remote, tcp: sys::tcp_info(stream).ok()? })
 }
 
-fn subflow(each: &KernelSubflow, paths: &[usize]) -> SubflowTotals {
+fn subflow(each: &KernelSubflow) -> SubflowTotals {
     let endpoint = |address: SocketAddr| SocketAddress::new(address.ip(), address.port());
     let tcp = &each.tcp;
     let TcpInfo { snd_mss, snd_cwnd, snd_ssthresh, .. } = *tcp;
@@ -62,15 +62,10 @@ fn subflow(each: &KernelSubflow, paths: &[usize]) -> SubflowTotals {
     let micros = |micros: u32| Duration::from_micros(micros.into());
     let outstanding =
         (tcp.unacked + tcp.retrans).saturating_sub(tcp.sacked.saturating_add(tcp.lost));
-    // At both ends, the client's address identifiers are indices into the connection's paths.
-    let path = driver::path_of(each.local.ip()).or_else(|| driver::path_of(each.remote.ip()));
-    let number = paths.iter().position(|each| Some(*each) == path).unwrap_or(0) as u8;
     SubflowTotals {
         key: SubflowKey { slot: each.id as u8, generation: 0 },
         local: endpoint(each.local),
         remote: endpoint(each.remote),
-        local_address_id: number,
-        remote_address_id: number,
         cwnd: bytes(snd_cwnd),
         ssthresh: if snd_ssthresh < UNLIMITED { bytes(snd_ssthresh) } else { u64::MAX },
         bytes_in_flight: bytes(outstanding),

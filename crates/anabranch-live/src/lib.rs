@@ -60,6 +60,7 @@ pub use lateness::Lateness;
 pub use namespace::{enter, is_inside};
 pub use run::{Action, Intervention, LiveError, Options, Outcome, Stack, run};
 pub use script_stack::KernelStack;
+pub use settings::objection;
 pub use shell::{PathState, Shell, ShellOptions, ShellOutcome, Terminal, exec_program, is_sandbox};
 pub use sys::{stop_preferring, unacknowledged};
 pub use tun_device::TunDevice;

@@ -291,6 +291,11 @@ impl Settings {
     }
 }
 
+/// Reason why kernel hosts cannot run a scenario; `None` if they can.
+pub fn objection(scenario: &Scenario) -> Option<String> {
+    Settings::new(scenario).check(scenario).err()
+}
+
 /// The first key that all connections of a kernel host must share, but that differs between these.
 fn first_difference(one: &Connection, other: &Connection) -> Option<&'static str> {
     let allows = |each: &Connection| each.allow_join_initial_addr_port;

@@ -50,6 +50,12 @@ mod linux {
         all.collect()
     }
 
+    /// Reason why kernel hosts cannot run a scenario; `None` if they can.
+    #[pyfunction]
+    pub(super) fn live_objection(scenario: &PyScenario) -> Option<String> {
+        anabranch_live::objection(&scenario.scenario)
+    }
+
     /// Run a scenario in real time. `client` and `server` are "engine" or "kernel".
     #[pyfunction]
     #[pyo3(signature = (scenario, seed, client, server, pcap=None))]
@@ -133,6 +139,11 @@ mod linux {
     }
 
     #[pyfunction]
+    pub(super) fn live_objection(_scenario: &PyScenario) -> PyResult<()> {
+        Err(PyOSError::new_err("live runs need Linux"))
+    }
+
+    #[pyfunction]
     #[pyo3(signature = (scenario, seed, client, server, pcap=None))]
     pub(super) fn live_run(
         scenario: &PyScenario,
@@ -152,6 +163,7 @@ pub(crate) use linux::{failed, lateness};
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(linux::live_enter, module)?)?;
     module.add_function(wrap_pyfunction!(linux::live_is_inside, module)?)?;
+    module.add_function(wrap_pyfunction!(linux::live_objection, module)?)?;
     module.add_function(wrap_pyfunction!(linux::live_probe, module)?)?;
     module.add_function(wrap_pyfunction!(linux::live_run, module)?)?;
     module.add_function(wrap_pyfunction!(linux::live_stop_preferring, module)?)

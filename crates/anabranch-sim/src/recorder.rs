@@ -322,7 +322,7 @@ impl Recorder {
             unsent_bytes: stats.unsent_bytes,
         });
         for subflow in sender.subflows(index) {
-            let path = self.path_of(flow, &subflow);
+            let Some(path) = flow.path_of(flow.sender, &subflow) else { continue };
             let link = paths.link_of(path, flow.sender.opposite());
             let bytes_received = self.received_in_slot(hosts, paths, flow, &subflow);
             self.subflow_samples.push(SubflowSample {
@@ -342,13 +342,6 @@ impl Recorder {
         }
     }
 
-    /// The path of a subflow of the sending host. The client's Address IDs number the paths of the
-    /// connection.
-    fn path_of(&self, flow: DataFlow, subflow: &SubflowTotals) -> usize {
-        let paths = &self.paths[flow.connection];
-        paths[usize::from(flow.client_address_id(subflow)).min(paths.len() - 1)]
-    }
-
     /// Payload bytes received on all subflows that had the same slot and path as `subflow`. This
     /// number never decreases.
     fn received_in_slot(
@@ -359,7 +352,7 @@ impl Recorder {
         subflow: &SubflowTotals,
     ) -> u64 {
         let (sender, receiver) = flow.hosts(hosts);
-        let place = |stats: &SubflowTotals| (stats.key.slot, self.path_of(flow, stats));
+        let place = |stats: &SubflowTotals| (stats.key.slot, flow.path_of(flow.sender, stats));
         let past = sender.past_subflows(flow.connection);
         let past = past.iter().filter(|stats| stats.key != subflow.key);
         let same = past.filter(|stats| place(stats) == place(subflow));
@@ -480,10 +473,11 @@ impl Recorder {
         for (number, flow) in self.flows.iter().enumerate() {
             let (sender, receiver) = flow.hosts(hosts);
             for stats in &all_subflows(sender, flow.connection) {
+                let Some(path) = flow.path_of(flow.sender, stats) else { continue };
                 table.push(SubflowRow {
                     connection: number as u32,
                     subflow: stats.key.slot.into(),
-                    path: self.path_of(*flow, stats) as u32,
+                    path: path as u32,
                     segments_sent: stats.segments_sent,
                     bytes_sent: stats.bytes_sent,
                     segments_retransmitted: stats.segments_retransmitted,
@@ -572,13 +566,6 @@ impl DataFlow {
     }
 
     /// Address ID of a subflow's client address, as the sending host sees it.
-    fn client_address_id(&self, subflow: &SubflowTotals) -> u8 {
-        match self.sender {
-            Side::Client => subflow.local_address_id,
-            Side::Server => subflow.remote_address_id,
-        }
-    }
-
     /// Payload bytes that the other end of `subflow` received in order.
     fn received(&self, receiver: &dyn Observed, paths: &Paths, subflow: &SubflowTotals) -> u64 {
         // Middleboxes may have translated the client's address and port.
@@ -589,11 +576,11 @@ impl DataFlow {
         other.map_or(0, |end| end.bytes_received)
     }
 
-    /// The path of a subflow of the receiving host, by the client's address.
-    pub(crate) fn path_of(&self, subflow: &SubflowTotals) -> Option<usize> {
-        let client = match self.sender {
-            Side::Client => subflow.remote,
-            Side::Server => subflow.local,
+    /// The path of a subflow of a host, by the client's address.
+    pub(crate) fn path_of(&self, host: Side, subflow: &SubflowTotals) -> Option<usize> {
+        let client = match host {
+            Side::Client => subflow.local,
+            Side::Server => subflow.remote,
         };
         topology::path_of(client.address)
     }
@@ -605,7 +592,8 @@ impl DataFlow {
         here: impl Fn(&usize) -> bool,
     ) -> ReceivedOver {
         let ends = all_subflows(receiver, self.connection).into_iter();
-        let on = ends.filter(|end| self.path_of(end).is_some_and(|path| here(&path)));
+        let host = self.sender.opposite();
+        let on = ends.filter(|end| self.path_of(host, end).is_some_and(|path| here(&path)));
         on.fold(ReceivedOver::default(), |sum, end| ReceivedOver {
             in_order: sum.in_order + end.bytes_received,
             out_of_order: sum.out_of_order + end.out_of_order_bytes,

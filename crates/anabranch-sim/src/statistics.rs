@@ -57,10 +57,6 @@ pub struct SubflowTotals {
     pub local: SocketAddress,
     /// Remote address and port.
     pub remote: SocketAddress,
-    /// Identifier of the local address within the connection.
-    pub local_address_id: u8,
-    /// Identifier of the remote address within the connection.
-    pub remote_address_id: u8,
     /// Congestion window in bytes.
     pub cwnd: u64,
     /// Slow-start threshold in bytes.
@@ -233,8 +229,6 @@ impl From<SubflowStats> for SubflowTotals {
             key: SubflowKey { slot: view.id.slot.into(), generation: view.id.generation },
             local: stats.local,
             remote: stats.remote,
-            local_address_id: view.local_address_id,
-            remote_address_id: view.remote_address_id,
             cwnd: view.cwnd,
             ssthresh: view.ssthresh,
             bytes_in_flight: view.bytes_in_flight,

@@ -36,7 +36,7 @@ def cases(files: Sequence[Path]) -> list[Case]:
 
 def _case(file: Path) -> Case:
     scenario = loading.of_file(file)
-    if reason := objection(scenario.settings):
+    if reason := objection(scenario):
         raise InputError(f"{file}: Linux cannot run this scenario: {reason}")
     return Case(re.sub(r"[^\w.()-]+", "", file.stem), file.stem, GROUP, timed(scenario).to_toml())
 

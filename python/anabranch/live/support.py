@@ -1,4 +1,4 @@
-"""Scenarios that kernel hosts can run. `anabranch_live::settings` has the last word."""
+"""Scenarios that kernel hosts can run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.live.hosts import Hosts
 from anabranch.scenarios import custom
-from anabranch.words import listed
-
-_PATH_MANAGERS = ("full_mesh", "backup", "initial_only")
-_OF_HOST = ("ecn", "sack", "timestamps")
-_OF_MULTIPATH = ("paths", "path_manager", "limits", "dss_checksum", "allow_join_initial_addr_port")
 
 
 def require_possible(hosts: Hosts, scenario: _core.Scenario) -> None:
@@ -22,14 +17,13 @@ def require_possible(hosts: Hosts, scenario: _core.Scenario) -> None:
     Raises:
         InputError: if they cannot. The message says why.
     """
-    settings, file = scenario.settings, scenario.file
-    if found := _own_policy(settings):
+    if found := _own_policy(scenario.settings):
         raise InputError(
-            f"{file}: {found}: live runs have built-in policies only, because code in Python would "
-            "delay packets; leave out --live, or name a built-in one"
+            f"{scenario.file}: {found}: live runs have built-in policies only, because code in "
+            "Python would delay packets; leave out --live, or name a built-in one"
         )
-    if "kernel" in (hosts.client, hosts.server) and (reason := objection(settings)):
-        raise InputError(f"{file}: a kernel host cannot run this scenario: {reason}")
+    if "kernel" in (hosts.client, hosts.server) and (reason := objection(scenario)):
+        raise InputError(f"{scenario.file}: a kernel host cannot run this scenario: {reason}")
 
 
 def _own_policy(settings: Mapping[str, Any]) -> str | None:
@@ -41,30 +35,8 @@ def _own_policy(settings: Mapping[str, Any]) -> str | None:
     return None
 
 
-def objection(settings: Mapping[str, Any]) -> str | None:
-    """Reason why kernel hosts cannot run a normalised scenario; `None` if they can."""
-    connections = settings["connection"]
-    multipath = [each for each in connections if each["protocol"] == "mptcp"]
-    if found := _own_policy(settings):
+def objection(scenario: _core.Scenario) -> str | None:
+    """Reason why kernel hosts cannot run a scenario; `None` if they can."""
+    if found := _own_policy(scenario.settings):
         return f"{found}; name a built-in one"
-    for key, those in (
-        *((key, connections) for key in _OF_HOST),
-        *((key, multipath) for key in _OF_MULTIPATH),
-    ):
-        if any(each.get(key) != those[0].get(key) for each in those[1:]):
-            return f"it has one {key} for all connections of a host; give all the same {key}"
-    addresses = [path.get("routing", {}).get("server_addresses") for path in settings["path"]]
-    if any(each != addresses[0] for each in addresses):
-        return (
-            "it does not know which addresses a path leads to; give all paths the same "
-            "routing.server_addresses"
-        )
-    for each in multipath:
-        manager = each["path_manager"]
-        kind = manager["kind"] if isinstance(manager, dict) else manager
-        if kind not in _PATH_MANAGERS:
-            return (
-                f"connection {each['name']}: it has no path_manager {kind}; use "
-                f"{listed(_PATH_MANAGERS, 'or')}"
-            )
-    return None
+    return _core.live_objection(scenario)

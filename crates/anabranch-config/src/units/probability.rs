@@ -25,11 +25,6 @@ impl Probability {
         Probability(parts)
     }
 
-    /// Parts per billion.
-    pub const fn as_parts_per_billion(self) -> u32 {
-        self.0
-    }
-
     /// As a fraction of 1.
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 1e9

@@ -182,7 +182,7 @@ impl Arrivals {
         // What waits on a subflow has arrived as well.
         let on_subflows = receiver.waiting_on_subflows(flow.connection);
         for (subflow, bytes) in receiver.subflows(flow.connection).iter().zip(on_subflows) {
-            if let Some(path) = flow.path_of(subflow) {
+            if let Some(path) = flow.path_of(flow.sender.opposite(), subflow) {
                 arrived[path].useful += bytes;
             }
         }
