@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_wire::mptcp::{
     CapableKeys, Control, Dss, MpCapable, MpTcprst, ResetReason, WideOrNarrow,
 };
-use anabranch_wire::{Flags, Instant, PooledSegment, Segment};
+use anabranch_wire::{Flags, Instant, PooledSegment, Segment, SeqNumber};
 
 use super::Connection;
 use super::mapping::Received;
@@ -34,15 +34,23 @@ impl Connection {
         self.subflows[slot].subflow.repeat_syn_soon(now);
     }
 
-    /// End the subflow in `slot` if it is in TIME-WAIT and the SYN opens a new connection between its
-    /// ports. Returns whether it does.
-    pub(crate) fn give_way(&mut self, now: Instant, slot: Slot, syn: &Segment) -> bool {
-        let gives_way = self.subflows[slot].subflow.give_way(now, syn);
-        if gives_way {
-            self.subflows.refresh(slot);
-            self.reap(now);
-        }
-        gives_way
+    /// End the subflow in `slot` if the SYN opens a new connection between its ports, and return the
+    /// first sequence number for that connection.
+    pub(crate) fn give_way(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        syn: &Segment,
+    ) -> Option<SeqNumber> {
+        let iss = self.subflows[slot].subflow.give_way(now, syn)?;
+        self.subflows.refresh(slot);
+        self.reap(now);
+        Some(iss)
+    }
+
+    /// Begin at this sequence number; nothing was sent yet.
+    pub(crate) fn begin_at(&mut self, iss: SeqNumber) {
+        self.subflows[Slot(0)].subflow.begin_at(iss);
     }
 
     /// Handle a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.

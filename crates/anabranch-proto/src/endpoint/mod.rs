@@ -276,20 +276,21 @@ impl Endpoint {
     }
 
     /// Handle a segment with SYN between the addresses of a subflow. It opens a new connection if
-    /// this host's end of the subflow only waits for old segments.
+    /// this host's end of the subflow only waits for old segments. RFC 9293 §3.6.1 (MAY-2).
     #[inline(never)]
     fn handle_syn_of_known(&mut self, now: Instant, on: SubflowIndex, mut segment: PooledSegment) {
+        let listener = self.listener_with_room(&segment);
         let connection = &mut self.slots[on.connection as usize].connection;
         let connection = connection.as_mut().expect("the table is current");
-        let gives_way = connection.give_way(now, on.slot, &segment);
-        if !gives_way {
-            connection.handle_segment(now, on.slot, &mut segment, &mut self.replies);
-            self.learn_from_answer(now, on, &segment);
+        if let Some(config) = listener
+            && let Some(iss) = connection.give_way(now, on.slot, &segment)
+        {
+            self.touched(on.connection);
+            return self.answer(now, &segment, config, Some(iss));
         }
+        connection.handle_segment(now, on.slot, &mut segment, &mut self.replies);
+        self.learn_from_answer(now, on, &segment);
         self.touched(on.connection);
-        if gives_way {
-            self.handle_unknown(now, &segment);
-        }
     }
 
     /// A router reports that a segment was larger than the MTU of a link. The subflow sends smaller

@@ -46,19 +46,41 @@ impl Endpoint {
         self.refuse(segment, None);
     }
 
+    /// The listener for a SYN that opens a connection, if this host can keep state for it.
+    pub(super) fn listener_with_room(&self, syn: &Segment) -> Option<Arc<ConnectionConfig>> {
+        let control = syn.options.control.as_ref();
+        let opens = self.half_open < MOST_HALF_OPEN && control.is_none_or(|it| it.join.is_none());
+        self.listeners.get(&syn.destination.port).filter(|_| opens).cloned()
+    }
+
+    /// Answer a SYN and keep state. `iss` is the first sequence number, if not any will do.
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        syn: &Segment,
+        config: Arc<ConnectionConfig>,
+        iss: Option<SeqNumber>,
+    ) {
+        let reception = match config.tcp.fast_open {
+            true => fast_open::receive(&self.secrets, syn, self.half_open),
+            false => Reception::Usual,
+        };
+        let index = self.add(config, Role::Listener, syn.destination.address);
+        let slot = &mut self.slots[index as usize];
+        let connection = slot.connection.as_mut().expect("just added");
+        connection.accept(now, syn, reception);
+        if let Some(iss) = iss {
+            connection.begin_at(iss);
+        }
+        slot.half_open = true;
+        self.half_open += 1;
+        self.touched(index);
+    }
+
     fn handle_syn(&mut self, now: Instant, syn: &Segment, config: Arc<ConnectionConfig>) {
         let local = syn.destination.address;
         if self.half_open < MOST_HALF_OPEN {
-            let reception = match config.tcp.fast_open {
-                true => fast_open::receive(&self.secrets, syn, self.half_open),
-                false => Reception::Usual,
-            };
-            let index = self.add(config, Role::Listener, local);
-            let slot = &mut self.slots[index as usize];
-            slot.connection.as_mut().expect("just added").accept(now, syn, reception);
-            slot.half_open = true;
-            self.half_open += 1;
-            return self.touched(index);
+            return self.answer(now, syn, config, None);
         }
         let (numbers, key) = self.cookie(now, syn);
         let identity = Identity { key, secrets: self.secrets.for_connection(0) };

@@ -1,6 +1,6 @@
 //! Segments that arrive on a subflow, in the steps of RFC 9293 §3.10.7.
 
-use anabranch_wire::{CE, Duration, Flags, Instant, Segment, TcpOptions};
+use anabranch_wire::{CE, Duration, Flags, Instant, Segment, SeqNumber, TcpOptions};
 
 use super::receiver::{Arrival, Receiver};
 use super::send_window::Advertised;
@@ -8,6 +8,8 @@ use super::{MIN_MSS, Peer, State, Subflow, SubflowEnd, Timer};
 use crate::config::Protocol;
 use crate::congestion::CongestionEvent;
 use crate::view::{Phase, SubflowView};
+
+const LARGEST_UNSCALED_WINDOW: u32 = u16::MAX as u32;
 
 /// Data-level information about an arriving segment.
 #[derive(Clone, Copy, Debug)]
@@ -68,23 +70,25 @@ impl Subflow {
             && !self.acknowledges_syn(segment)
     }
 
-    /// End a subflow in TIME-WAIT if the segment opens a new connection between its ports. Returns
-    /// whether it does: a SYN that is newer than the subflow by its timestamp or its sequence number.
-    /// RFC 6191 §2.
-    pub(crate) fn give_way(&mut self, now: Instant, segment: &Segment) -> bool {
-        let Segment { header, options, .. } = segment;
+    /// End a subflow in TIME-WAIT if a SYN opens a new connection between its ports, and return a
+    /// sequence number larger than all that the subflow has used. The SYN is newer than the subflow by
+    /// its sequence number or its timestamp. RFC 9293 §3.6.1 (MAY-2). Linux:
+    /// `tcp_timewait_state_process`.
+    pub(crate) fn give_way(&mut self, now: Instant, syn: &Segment) -> Option<SeqNumber> {
+        let Segment { header, options, .. } = syn;
         let newer = self.receiver.distance(header.seq) > 0
             || (options.timestamps.filter(|_| self.peer.timestamps))
                 .is_some_and(|timestamps| self.clock.is_newer(timestamps));
-        let gives_way = self.state == State::TimeWait
+        let opens = self.state == State::TimeWait
             && header.flags.contains(Flags::SYN)
             && !header.flags.intersects(Flags::ACK | Flags::RST)
             && !self.is_old_duplicate(now, options)
             && newer;
-        if gives_way {
-            self.close(SubflowEnd::Finished);
+        if !opens {
+            return None;
         }
-        gives_way
+        self.close(SubflowEnd::Finished);
+        Some(self.iss + (self.nxt as u32).wrapping_add(LARGEST_UNSCALED_WINDOW + 2))
     }
 
     /// Returns `true` if the segment acknowledges the SYN, and not more than was sent.

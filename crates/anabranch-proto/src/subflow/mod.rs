@@ -202,6 +202,11 @@ impl Subflow {
         self.clock.set_offset(numbers.timestamp_offset);
     }
 
+    /// Begin at this sequence number.
+    pub(crate) fn begin_at(&mut self, iss: SeqNumber) {
+        self.iss = iss;
+    }
+
     /// Take no round-trip time sample of the handshake, because the time of the SYN/ACK is unknown.
     pub(crate) fn skip_handshake_sample(&mut self) {
         self.handshake.forget_syn_time();

@@ -431,6 +431,9 @@ fn a_reset_subflow_sends_nothing_more() {
     reset.payload = Payload::EMPTY;
     reset.options = TcpOptions::default();
     pair.server.handle_segment(pair.now, reset.clone());
+    let accepted = pair.accepted.expect("it is open");
+    let open = |stats: &SubflowStats| stats.is_open();
+    assert_eq!(pair.server.subflow_stats(accepted).filter(open).count(), 1);
     let before = pair.log.len();
     pair.drain();
     for _ in 0..900 {

@@ -491,7 +491,7 @@ fn an_abort_discards_the_unread_data_of_an_ended_connection() {
 
 #[test]
 fn time_wait_gives_way_to_a_newer_syn_only() {
-    // RFC 6191 §2, RFC 9293 §3.10.7.4. Linux: `tcp_timewait_state_process`.
+    // RFC 9293 §3.6.1 (MAY-2).
     for platform in [Platform::default(), Platform::rfc()] {
         let mut scene = Scene::open(config(platform), 30_000);
         scene.host.close(scene.id.expect("it is open"));
@@ -503,8 +503,10 @@ fn time_wait_gives_way_to_a_newer_syn_only() {
             scene.peer_at(seq, Flags::SYN, 0, 0, 30_000);
             assert_eq!(scene.says(), [(ACK, 2, 2, 0)], "{platform:?}: {seq}");
         }
+        let last = scene.iss + 2;
         scene.peer_at(70_000, Flags::SYN, 0, 0, 30_000);
         assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 70_001, 0)], "{platform:?}");
+        assert!(scene.iss.distance_from(last) > 0, "{platform:?}");
         scene.peer_at(70_001, ACK, 1, 0, 30_000);
         scene.says();
         assert_eq!(scene.events.iter().filter(|it| **it == Event::Accepted).count(), 2);

@@ -237,8 +237,9 @@ impl Observer {
                 full = Some(now.at);
             }
             if full.is_none_or(|full| (now.at - full).as_secs_f64() > 2.0 * longest) {
-                sent += now.sent - before.sent;
-                lost += now.lost - before.lost;
+                // The totals of a subflow that has replaced another begin anew.
+                sent += now.sent.saturating_sub(before.sent);
+                lost += now.lost.saturating_sub(before.lost);
             }
         }
         (sent >= LEAST_SEGMENTS).then(|| lost as f64 / sent as f64)
