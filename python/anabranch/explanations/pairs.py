@@ -125,16 +125,14 @@ class Runs(Generic[_T]):
                 on_made(index, 0)
         costs = [jobs[index][0].cost for index in new]
 
-        def work(index: int) -> tuple[_T, int]:
+        def make(index: int) -> tuple[_T, int]:
             run = self._executor.call(_run, jobs[index])
             return self._reduce(run), run.virtual_ns
 
-        def done(position: int, result: tuple[_T, int]) -> None:
-            index = new[position]
-            self._made[jobs[index]], virtual_ns = result
-            on_made(index, virtual_ns)
-
-        executors.call_all(self._executor, work, new, costs, done)
+        made = executors.make_all(
+            self._executor, make, new, costs, lambda at, virtual_ns: on_made(new[at], virtual_ns)
+        )
+        self._made.update(zip((jobs[index] for index in new), made, strict=True))
         return [self._made[job] for job in jobs]
 
 

@@ -371,21 +371,16 @@ def run_many(
         custom.require_picklable(scenario)
     costs = [scenario.cost for scenario in scenarios]
     meter = Meter(on_progress, costs)
-    results: list[_T | None] = [None] * len(jobs)
+
+    def make(each: tuple[Job, _core.Scenario]) -> tuple[_T, int]:
+        job, scenario = each
+        made = executor.call(_run_job, (scenario, job.seed))
+        return reduce(job, made), made.virtual_ns
 
     custom_policies = any(scenario.policies for scenario in scenarios)
     with executors.opened(custom_policies=custom_policies, workers=workers) as executor:
-
-        def work(index: int) -> tuple[_T, int]:
-            made = executor.call(_run_job, (scenarios[index], jobs[index].seed))
-            return reduce(jobs[index], made), made.virtual_ns
-
-        def done(index: int, result: tuple[_T, int]) -> None:
-            results[index], virtual_ns = result
-            meter.made(index, virtual_ns)
-
-        executors.call_all(executor, work, range(len(jobs)), costs, done)
-    return cast("list[_T]", results)
+        pairs = list(zip(jobs, scenarios, strict=True))
+        return executors.make_all(executor, make, pairs, costs, meter.made)
 
 
 def _run_job(job: tuple[_core.Scenario, int]) -> Run:

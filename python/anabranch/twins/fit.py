@@ -100,23 +100,17 @@ def run_all(
     scenarios = [loading.of_text(toml, file) for toml, _ in jobs]
     costs = [scenario.cost for scenario in scenarios]
     meter = Meter(told, costs)
-    results: list[Observed | None] = [None] * len(jobs)
 
     with (
         executors.opened() as executor,
         tempfile.TemporaryDirectory(prefix="anabranch-twin-") as folder,
     ):
 
-        def work(index: int) -> tuple[Observed, int]:
+        def make(index: int) -> tuple[Observed, int]:
             capture = Path(folder) / f"{index}.pcapng"
             return executor.call(_run, (scenarios[index], jobs[index][1], capture, rates_mbps))
 
-        def done(index: int, result: tuple[Observed, int]) -> None:
-            results[index], virtual_ns = result
-            meter.made(index, virtual_ns)
-
-        executors.call_all(executor, work, range(len(jobs)), costs, done)
-    return [each for each in results if each is not None]
+        return executors.make_all(executor, make, range(len(jobs)), costs, meter.made)
 
 
 def _runs(twins: Sequence[Twin], count: int, file: str, told: Told) -> list[dict[int, Observed]]:
