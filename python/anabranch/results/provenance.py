@@ -19,8 +19,10 @@ from anabranch.words import counted
 
 _SOURCES = (
     "batches/reduction.py",
+    "live/guest.py",
     "live/lab.py",
     "live/run.py",
+    "live/vm.py",
     "results/metrics.py",
     "runs/run.py",
 )
