@@ -384,6 +384,13 @@ def test_a_panel_shows_rates_since_the_last_look() -> None:
     assert "down" in lte
 
 
+def test_a_panel_offers_a_digit_for_each_of_the_first_nine_paths() -> None:
+    idle = State(0, 0, True, (0, 0), 0, None, 0)
+    for count, keys in ((2, "Ctrl-] 1–2:"), (12, "Ctrl-] 1–9:")):
+        panel = Panel([f"path {number}" for number in range(count)])
+        assert keys in panel.lines(1.0, [idle] * count, 100)[-1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

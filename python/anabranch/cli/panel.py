@@ -67,7 +67,8 @@ class Panel:
                 f"{sum(path.queued) / 1000:.0f} kB",
                 str(path.subflows),
             )
-        keys = Text(f"Ctrl-] 1–{len(self._names)}: take a path down or up", style="dim")
+        last = min(len(self._names), 9)  # a key is one digit
+        keys = Text(f"Ctrl-] 1–{last}: take a path down or up", style="dim")
         console = Console(width=width, force_terminal=True, highlight=False)
         with console.capture() as captured:
             console.print(table)
