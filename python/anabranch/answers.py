@@ -21,8 +21,8 @@ from anabranch.errors import InputError
 from anabranch.explanations import drawing, target, what_if
 from anabranch.explanations.explanation import Explanation, explanations
 from anabranch.explanations.what_if import WhatIf
+from anabranch.files import prepare_file, write_file
 from anabranch.reports import notebook
-from anabranch.results.folder import prepare_file, write_whole
 from anabranch.runs.executors import Progress
 from anabranch.scenarios.scenario import Scenario
 from anabranch.twins import comparison, fit, observed
@@ -223,7 +223,7 @@ class Twin:
         """
         path = Path(file)
         prepare_file(path)
-        write_whole(path.parent, {path.name: self.toml.encode()})
+        write_file(path, self.toml.encode())
 
     def plot(self) -> Figure:
         """Draw the twin and the capture."""

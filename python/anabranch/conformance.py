@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from anabranch import _core
 from anabranch.errors import InputError
+from anabranch.files import reading
 from anabranch.live.lab import at_priority
 
 Verdict = Literal["ok", "failed", "differs", "skipped"]
@@ -25,6 +26,8 @@ _WORDS: dict[Verdict, str] = {
     "differs": "differs",
     "skipped": "skipped",
 }
+
+_SCRIPTS = "name .pkt files or folders of them"
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,14 @@ def find(paths: Iterable[Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in paths:
-        inside = sorted(path.rglob("*.pkt")) if path.is_dir() else [path]
+        inside = sorted(path.rglob("*.pkt")) if os.path.isdir(path) else [path]
         if not inside:
             raise InputError(f"{path}: no .pkt file in this folder; name a folder of scripts")
         found.extend(inside)
     for path in found:
-        if not path.is_file():
-            raise InputError(f"{path}: no such file or folder; name .pkt files or folders of them")
+        with reading(path, _SCRIPTS):
+            if not path.is_file():
+                raise InputError(f"{path}: no such file or folder; {_SCRIPTS}")
     return found
 
 
@@ -70,11 +74,10 @@ def run(file: Path, *, live: bool = False, platform: str | None = None) -> Resul
         ScriptError: if the script is wrong.
         InputError: if the script cannot be read, or this host does not support live runs.
     """
-    try:
+    with reading(file, _SCRIPTS):
         text = file.read_text(encoding="utf-8")
+    try:
         played = at_priority(_core.conform, text, os.fspath(file), platform, live)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: {error}") from error
     except OSError as error:
         raise InputError(f"{file}: {error}; see: anabranch doctor") from error
     return Result(**played)

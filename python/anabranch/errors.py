@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class AnabranchError(Exception):
@@ -14,6 +15,23 @@ class AnabranchError(Exception):
 
 class InputError(AnabranchError):
     """A name, number, file or folder from the user is invalid or unusable."""
+
+
+class UnwritableError(InputError):
+    """A file or folder cannot be written.
+
+    Attributes:
+        path: The file or folder.
+        problem: Why not, and what to do.
+        option: The option of the command line that named it, if one did.
+    """
+
+    def __init__(self, path: Path, problem: str, option: str = "") -> None:
+        super().__init__(path, problem, option)
+        self.path, self.problem, self.option = path, problem, option
+
+    def __str__(self) -> str:
+        return f"{self.option} {self.path}: {self.problem}".lstrip()
 
 
 class ScenarioError(AnabranchError, ValueError):

@@ -8,8 +8,9 @@ import pytest
 from anabranch import Run
 from anabranch.batches.single import single
 from anabranch.errors import InputError
+from anabranch.files import prepare_folder
 from anabranch.gallery.entry import start_time
-from anabranch.results.folder import TABLES, NothingMeasured, Results, load, prepare_folder, writing
+from anabranch.results.folder import TABLES, NothingMeasured, Results, load, writing
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ def test_the_command_makes_synthetic_traces(tmp_path: Path, capsys: Captured) ->
     [
         ("", "name a file with rates, or give --mean RATE"),
         ("--mean 8Mbit/s --duration 250ms", '"250ms" is not a multiple of 100 ms'),
-        ("RATES --out RATES", "the file with the rates; name another one"),
+        ("RATES --out RATES", "a file that this command reads; name another one"),
         ("RATES --out LINK", "not a regular file; name another one"),
         ("RATES --out /dev/null", "not a regular file; name another one"),
         ("RATES --mean 8Mbit/s", "either a file with rates or --mean"),
@@ -179,7 +179,7 @@ def test_the_command_makes_synthetic_traces(tmp_path: Path, capsys: Captured) ->
         ("--mean 8Mbit/s --duration 60", '--duration: "60" has no unit'),
         ("RATES --rate-unit Mbps", "'Mbps' is not one of 'Mbit/s'"),
         ("nowhere.csv", "nowhere.csv: no such file"),
-        ("RATES --out FOLDER", "a folder; name a file, such as cellular.trace"),
+        ("RATES --out FOLDER", "not a regular file; name another one"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(

@@ -25,6 +25,7 @@ FLOORS = (
     "anabranch._core",
     "anabranch.errors",
     "anabranch.words",
+    "anabranch.files",
     "anabranch.policy",
     "anabranch.scenarios",
     "anabranch.exchange",

@@ -15,10 +15,10 @@ from anabranch.advice.goals import GOALS, Goals
 from anabranch.advice.search import ENGINE, LINUX, Advice, Predicted
 from anabranch.explanations.pairs import changed_connections
 from anabranch.explanations.worth import BROUGHT
+from anabranch.files import write_whole
 from anabranch.reports import page
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, number
-from anabranch.results.folder import write_whole
 from anabranch.words import listed
 
 _DEFAULTS = {"stale_loss_cnt": str(STALE_LOSS_CNT), "tcp_retries2": "15", "keepalives": "off"}

@@ -20,8 +20,8 @@ import polars as pl
 from anabranch import _core
 from anabranch.analyze.given import File, readable
 from anabranch.errors import InputError
+from anabranch.files import parts, prepare_folder
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import parts, prepare_folder
 
 TABLES = ("connections", "subflows", "segments", "events", "violations", "files")
 
@@ -122,7 +122,8 @@ class Analysis:
         """
         prepare_folder(folder)
         form = "csv" if csv else "parquet"
-        with parts(folder, [f"{name}.{form}" for name in TABLES]) as files:
+        names = [f"{name}.{form}" for name in TABLES]
+        with parts(folder, names, also=pl.exceptions.PolarsError) as files:
             for name in TABLES:
                 table: pl.DataFrame = getattr(self, name)
                 if csv:

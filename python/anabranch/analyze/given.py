@@ -10,12 +10,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch import _core
 from anabranch.errors import InputError
+from anabranch.files import reading
 
 STANDARD_INPUT = "standard input"
 """The name of the file ``-`` in messages."""
@@ -43,12 +44,9 @@ class Given:
     def is_capture(self) -> bool:
         """Whether its content begins like a capture, or its name ends like that of one."""
         begin = b""
-        if self.path.is_file():
-            try:
-                with self.path.open("rb") as file:
-                    begin = file.read(4)
-            except OSError:
-                pass
+        if os.path.isfile(self.path):
+            with suppress(OSError), self.path.open("rb") as file:  # whose reader reports it
+                begin = file.read(4)
         if _plain(self.name)[1]:
             return True
         return _core.analyse_begins_capture(begin) if begin else self.name == STANDARD_INPUT
@@ -91,7 +89,7 @@ def title(files: Sequence[Given]) -> str:
 def _given(file: str | os.PathLike[str], stack: ExitStack) -> Given:
     name = os.fspath(file)
     path = Path(name)
-    try:
+    with reading(name, "name a readable file"):
         if name != "-" and (path.is_file() or path.is_dir() or not path.exists()):
             return Given(name, path)
         copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="anabranch-"))  # noqa: SIM115
@@ -101,7 +99,4 @@ def _given(file: str | os.PathLike[str], stack: ExitStack) -> Given:
             with path.open("rb") as pipe:
                 shutil.copyfileobj(pipe, copy)
         copy.flush()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{name}: {reason}; name a readable file") from error
     return Given(STANDARD_INPUT if name == "-" else name, Path(copy.name))

@@ -19,11 +19,11 @@ from anabranch.analyze.analysis import (
     packet_filter,
     subflow_filter,
 )
+from anabranch.files import write_whole
 from anabranch.reports import pictures
 from anabranch.reports.page import drawing, template
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
-from anabranch.results.folder import write_whole
 from anabranch.words import counted
 
 MOST_DRAWN = 6

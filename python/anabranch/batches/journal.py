@@ -8,20 +8,15 @@ costs that one run.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from anabranch import _core
 from anabranch.errors import InputError
+from anabranch.files import reason
 from anabranch.results.collected import Collected
 
 FILE = "runs.journal"
-
-
-def _reason(error: OSError) -> str:
-    """The system's reason for an error of the core, such as ``no space left on device``."""
-    return re.sub(r" \(os error \d+\)$", "", error.strerror or str(error)).lower()
 
 
 class Journal:
@@ -94,6 +89,6 @@ class Journal:
             yield
         except OSError as error:
             raise InputError(
-                f"{self.path}: {_reason(error)}; the recorded runs are kept: repeat the command "
+                f"{self.path}: {reason(error)}; the recorded runs are kept: repeat the command "
                 "when the folder can be written"
             ) from error

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from anabranch import _core
-from anabranch.errors import InputError
+from anabranch.errors import InputError, UnwritableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,25 @@ if TYPE_CHECKING:
 
 
 class _Command(TyperCommand):
-    """A command whose help names its arguments as the command line takes them."""
+    """A command whose help names its arguments as the command line takes them.
+
+    An error of writing names the option that named the file or folder.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UnwritableError as error:
+            places = [
+                (len(place.parts), each.opts[0])
+                for each in self.get_params(ctx)
+                if not _is_argument(each)
+                and isinstance(place := ctx.params.get(each.name), Path)
+                and error.path.is_relative_to(place)
+            ]
+            # A file in the folder of another option belongs to its own option.
+            option = max(places, default=(0, ""))[1]
+            raise UnwritableError(error.path, error.problem, option) from error
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = [each for each in self.get_params(ctx) if _is_argument(each)]
@@ -105,12 +123,17 @@ MAX_SEED = 2**64 - 1
 
 def out_option(text: str) -> Any:
     """The option `--out`, which names a folder or file to write."""
-    return typer.Option("--out", parser=_place, metavar="PATH", help=text)
+    return place_option("--out", "PATH", text)
+
+
+def place_option(name: str, metavar: str, text: str) -> Any:
+    """An option that names a folder or file to write. Errors of writing it name the option."""
+    return typer.Option(name, parser=_place, metavar=metavar, help=text)
 
 
 def _place(text: str) -> Path:
     if not text:
-        raise typer.BadParameter("the name is empty; name a folder")
+        raise typer.BadParameter("the name is empty; name a file or folder")
     return Path(text)
 
 

@@ -43,19 +43,19 @@ def export_script(
     from anabranch.scenarios import loading
 
     made = export(loading.of_file(file), to.value)
-    _write(made.text, out)
+    _write(made.text, out, file)
     for line in made.differences:
         complain(f"difference: {line}")
 
 
-def _write(text: str, out: Path | None) -> None:
-    from anabranch.results.folder import prepare_file, write_whole
+def _write(text: str, out: Path | None, made_of: Path) -> None:
+    from anabranch.files import prepare_file, write_file
 
     if out is None:
         typer.echo(text, nl=False)
         return
-    prepare_file(out)
-    write_whole(out.parent, {out.name: text.encode()})
+    prepare_file(out, [made_of])
+    write_file(out, text.encode())
 
 
 @app.command("import", epilog="Example: anabranch import topology.py --out scenario.toml")
@@ -78,6 +78,6 @@ def import_script(
 
     made = importing.read(file)
     made.scenario()
-    _write(made.toml, out)
+    _write(made.toml, out, file)
     for line in made.differences:
         complain(line)

@@ -22,6 +22,7 @@ from anabranch.cli.app import (
     enter_lab,
     figure_of,
     out_option,
+    place_option,
     print_file,
     print_judgements,
     require,
@@ -199,7 +200,7 @@ def _compare_with_recorded(stack: str, out: Path) -> None:
     """Compare the model of a stack with recorded runs of its kernel."""
     from anabranch.calibration import recorded
     from anabranch.cli import console, tables
-    from anabranch.results.folder import prepare_folder, write_whole
+    from anabranch.files import prepare_folder, write_whole
 
     require(
         stack in recorded.STACKS,
@@ -278,9 +279,7 @@ def redraw(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of an earlier run.")],
     figure: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Also write the figure to this .pdf, .pgf, .svg or .png."
-        ),
+        place_option("--figure", "FILE", "Also write the figure to this .pdf, .pgf, .svg or .png."),
     ] = None,
 ) -> None:
     """Judge and draw earlier results again.
@@ -291,18 +290,19 @@ def redraw(
     from polars.exceptions import PolarsError
 
     from anabranch.cli.runs import print_sweep
+    from anabranch.files import prepare_file, write_file
     from anabranch.reports import pictures
-    from anabranch.results.folder import load, prepare_file, write_whole, writing
+    from anabranch.results.folder import load, writing
 
     form = None if figure is None else pictures.form_of(figure)
     results = load(folder)
+    if figure is not None:
+        prepare_file(figure)
     try:
         with writing(folder):
             judgements = write_report(results, folder)
         if figure is not None and form is not None:
-            prepare_file(figure)
-            picture = pictures.rendered(figure_of(results), form)
-            write_whole(figure.parent, {figure.name: picture})
+            write_file(figure, pictures.rendered(figure_of(results), form))
     except PolarsError as error:  # a table lacks columns that a run writes
         first_line = str(error).splitlines()[0]
         raise InputError(f"{folder}: {first_line}; make the results again") from error

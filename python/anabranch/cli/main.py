@@ -44,6 +44,7 @@ from anabranch.cli import (
 from anabranch.cli.app import app
 from anabranch.cli.messages import complain
 from anabranch.errors import AnabranchError, PolicyError
+from anabranch.files import reason
 from anabranch.runs import interruption
 
 __all__ = [
@@ -66,6 +67,9 @@ __all__ = [
 def run_command(arguments: Sequence[str]) -> int:
     """Run the command line with these arguments and return the exit status."""
     warnings.showwarning = _warn
+    for each in arguments:
+        if (shown := _without_bytes(each)) != each:
+            return _complain(f"{shown}: not UTF-8 text; rename the file, or write another value", 2)
     with _interruptible() as received, _read_or_not("stdout"), _read_or_not("stderr"):
         status = 0
         try:
@@ -73,14 +77,21 @@ def run_command(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
         except KeyboardInterrupt:
             interruption.request()
-        except OSError as error:  # from print; other OSErrors become errors of this package
-            reason = (error.strerror or str(error)).lower()
+        except _OutputError as error:
             _discard(sys.stdout)
-            return _complain(f"standard output: {reason}", 2)
+            return _complain(str(error), 2)
+        except OSError as error:  # of the system, such as no space for temporary files
+            place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+            return _complain(f"{place}{reason(error)}", 2)
     # An interruption counts even if a destructor swallowed its exception.
     if interruption.requested():
         return _complain(_interrupted(arguments), 128 + (received or [signal.SIGINT])[0])
     return status
+
+
+def _without_bytes(argument: str) -> str:
+    """The argument with an escape for each byte that is not UTF-8, and that no result can name."""
+    return argument.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 _RESUMED = ("sweep", "reproduce", "calibrate", "gallery")
@@ -136,16 +147,21 @@ def _interruptible() -> Iterator[list[int]]:
             signal.signal(each, before[each])
 
 
+class _OutputError(Exception):
+    """Standard output cannot be written."""
+
+
 class _ReadOrNot:
     """A standard stream whose reader may stop reading, or whose terminal may hang up.
 
-    It discards what cannot be written then.
+    It discards what cannot be written then. Any other error of a `needed` stream, standard output,
+    ends the command.
 
     Otherwise the error would reach Rich or Typer, which exit at once, and results would be lost.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, *, needed: bool) -> None:
+        self._stream, self._needed = stream, needed
         self._ends = (errno.EPIPE, errno.EIO) if stream.isatty() else (errno.EPIPE,)
 
     def write(self, text: str) -> int:
@@ -162,8 +178,8 @@ class _ReadOrNot:
             self._discard_after(error)
 
     def _discard_after(self, error: OSError) -> None:
-        if error.errno not in self._ends:
-            raise error
+        if self._needed and error.errno not in self._ends:
+            raise _OutputError(f"standard output: {reason(error)}") from error
         _discard(self._stream)
 
     def __getattr__(self, name: str) -> Any:
@@ -173,7 +189,7 @@ class _ReadOrNot:
 @contextlib.contextmanager
 def _read_or_not(name: str) -> Iterator[None]:
     stream = getattr(sys, name)
-    setattr(sys, name, _ReadOrNot(stream))
+    setattr(sys, name, _ReadOrNot(stream, needed=name == "stdout"))
     try:
         yield
     finally:

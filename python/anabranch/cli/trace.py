@@ -69,16 +69,13 @@ def trace(
     docs/scenarios.md says how rates become delivery opportunities.
     """
     from anabranch.cli import console
-    from anabranch.results.folder import prepare_file, write_whole
+    from anabranch.files import prepare_file, write_file
     from anabranch.scenarios import traces
 
-    require(not out.is_dir(), f"--out {out}: a folder; name a file, such as cellular.trace")
-    prepare_file(out)
+    prepare_file(out, [] if rates is None else [rates])
     require(rates is not None or mean is not None, "name a file with rates, or give --mean RATE")
     require(rates is None or mean is None, "name either a file with rates or --mean, not both")
     if rates is not None:
-        same = out.exists() and rates.exists() and out.samefile(rates)
-        require(not same, f"--out {out}: the file with the rates; name another one")
         require(duration is None and seed is None, "--duration and --seed need --mean")
         made = traces.read_rates(rates, time_unit or "s", rate_unit or "Mbit/s")
     else:
@@ -87,7 +84,7 @@ def trace(
             *_quantities(str(mean), duration or "60s"), 1 if seed is None else seed
         )
     times = traces.opportunities(made)
-    write_whole(out.parent, {out.name: traces.to_file(times).encode()})
+    write_file(out, traces.to_file(times).encode())
     bits = len(times) * traces.OPPORTUNITY_BYTES * 8
     noun = "opportunity" if len(times) == 1 else "opportunities"
     console.say(

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.app import JSON, MOST_SEEDS, app, count_option, out_option, print_report
+from anabranch.cli.app import (
+    JSON,
+    MOST_SEEDS,
+    app,
+    count_option,
+    out_option,
+    place_option,
+    print_file,
+    print_report,
+)
 
 if TYPE_CHECKING:
     from anabranch.analyze.given import Given
@@ -29,7 +38,7 @@ def twin(
     out: Annotated[Path | None, out_option("Write the scenario to this file (TOML).")] = None,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Write a report and its figure to this folder."),
+        place_option("--report", "PATH", "Write a report and its figure to this folder."),
     ] = None,
     seeds: Annotated[
         int | None,
@@ -54,12 +63,13 @@ def twin(
     """
     from anabranch.analyze import given
     from anabranch.cli import console, tables
-    from anabranch.results.folder import prepare_file, prepare_folder, write_whole, writing
+    from anabranch.files import prepare_file, prepare_folder, write_file
+    from anabranch.results.folder import writing
     from anabranch.twins import comparison
     from anabranch.twins import report as reporting
 
     if out is not None:
-        prepare_file(out)
+        prepare_file(out, captures)
     if report is not None:
         prepare_folder(report)
     with given.readable(captures) as files:
@@ -67,7 +77,7 @@ def twin(
     names = [each.name for each in files]
     is_twin = comparison.failure(fitted) is None
     if out is not None and is_twin:
-        write_whole(out.parent, {out.name: fitted.toml.encode()})
+        write_file(out, fitted.toml.encode())
     if report is not None and is_twin:
         with writing(report), console.working("drawing the report"):
             reporting.save(fitted, names, report)
@@ -85,7 +95,7 @@ def twin(
             console.say(f"note: {note}")
     comparison.require_twin(fitted, given.title(files))
     if out is not None and not as_json:
-        console.say(f"scenario: {out}")
+        print_file("scenario", out)
     if report is not None and not as_json:
         print_report(report)
 

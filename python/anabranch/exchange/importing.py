@@ -15,6 +15,7 @@ from anabranch.errors import InputError
 from anabranch.exchange import calls, commands, topology
 from anabranch.exchange.commands import Found, Traffic
 from anabranch.exchange.script import Node, Reader, Script
+from anabranch.files import reading
 from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import to_toml
 
@@ -47,7 +48,8 @@ def read(file: str | os.PathLike[str]) -> Imported:
         InputError: if the file cannot be read, is not Python, or has no two hosts joined by a path.
     """
     name = os.fspath(file)
-    source = _text(Path(file), name)
+    with reading(name, "name a script for Mininet"):
+        source = Path(file).read_text(encoding="utf-8")
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError) as error:
@@ -95,16 +97,6 @@ def _listed(problems: list[tuple[int, str]]) -> Iterator[str]:
         yield "Differences from the script:"
         yield ""
         yield from (f"* line {line}: {text}" for line, text in problems)
-
-
-def _text(file: Path, name: str) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{name}: {reason}; name a script for Mininet") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name}: not UTF-8 text; name a script for Mininet") from error
 
 
 def _ends(script: Script, found: Found, name: str) -> tuple[Node, Node]:

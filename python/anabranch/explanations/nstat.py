@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from anabranch.errors import InputError
+from anabranch.files import reading
 
 _LINE = re.compile(r"([A-Z]\w+)\s+(\d{1,20})(?:\s+[\d.]+)?\s*")
 
@@ -59,12 +59,8 @@ def read(file: Path) -> dict[str, int] | None:
     Raises:
         InputError: if the file cannot be read.
     """
-    try:
+    with reading(file, "name a readable text file"):
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise InputError(
-            f"{file}: {(error.strerror or str(error)).lower()}; name a readable text file"
-        ) from error
     found = {each[1]: int(each[2]) for line in lines if (each := _LINE.fullmatch(line))}
     return found or None
 

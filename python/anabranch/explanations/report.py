@@ -16,10 +16,10 @@ from anabranch.explanations import drawing
 from anabranch.explanations.capture import CaptureExplanation
 from anabranch.explanations.capture import table as capture_states
 from anabranch.explanations.explanation import Explanation, Loss
+from anabranch.files import write_whole
 from anabranch.reports import page, pictures
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
-from anabranch.results.folder import write_whole
 from anabranch.runs.run import Run
 from anabranch.scenarios.addresses import address
 from anabranch.words import counted

@@ -12,10 +12,10 @@ from anabranch._core import __version__
 from anabranch.errors import InputError
 from anabranch.explanations import nstat, sockets
 from anabranch.explanations.sockets import WORDS, Socket, SocketExplanation
+from anabranch.files import write_whole
 from anabranch.reports import page
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
-from anabranch.results.folder import write_whole
 from anabranch.words import counted
 
 _MOST = 10

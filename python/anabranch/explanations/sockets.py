@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from anabranch.errors import InputError
 from anabranch.explanations.causes import BY_NAME
+from anabranch.files import reading
 
 NETWORK, UNKNOWN = "network", "unknown"
 WORDS = {
@@ -114,12 +114,8 @@ def read(file: Path) -> list[list[Socket]] | None:
     Raises:
         InputError: if the file cannot be read.
     """
-    try:
+    with reading(file, "name a readable text file"):
         text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(
-            f"{file}: {(error.strerror or str(error)).lower()}; name a readable text file"
-        ) from error
     snapshots: list[list[Socket]] = []
     known: set[tuple[str, str]] = set()
     for head, details in _entries(text.splitlines()):

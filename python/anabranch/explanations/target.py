@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -101,7 +102,7 @@ def of(
     """
     target = given if isinstance(given, Path) else given.path
     name = str(given) if isinstance(given, Path) else given.name
-    if target.is_dir():
+    if os.path.isdir(target):
         if overrides or settings:
             raise InputError(
                 f"{target}: --set and policies change a scenario; name one of the files in "

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anabranch.files import write_whole
 from anabranch.gallery import reproduce, verdicts
 from anabranch.gallery.entry import Entry
 from anabranch.reports import finding, pictures, report
 from anabranch.reports.page import template
 from anabranch.results.claims import Judgement
-from anabranch.results.folder import Results, write_whole
+from anabranch.results.folder import Results
 from anabranch.results.provenance import describe_host, effort
 from anabranch.words import counted
 

@@ -52,7 +52,7 @@ def kernel() -> Path:
     """
     named = os.environ.get(KERNEL)
     file = Path(named) if named else _BUILT
-    if not file.is_file():
+    if not os.path.isfile(file):
         hint = (
             f"set by {KERNEL}"
             if named

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.errors import InputError
+from anabranch.files import reason
 from anabranch.scenarios.addresses import PORT
 
 SITE = Path(__file__).parent / "site"
@@ -57,5 +58,4 @@ def server(port: int | None, site: Path = SITE) -> _Server:
     except OSError as error:
         if port is None:
             return _Server(("127.0.0.1", 0), files)
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"--port {port}: {reason}") from None
+        raise InputError(f"--port {port}: {reason(error)}") from None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from anabranch.files import write_whole
 from anabranch.reports import pictures
 from anabranch.reports.figures import Panel
 from anabranch.reports.page import drawing, template
@@ -18,7 +19,7 @@ from anabranch.reports.strips import strip
 from anabranch.reports.table import Table
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import median, number
-from anabranch.results.folder import Results, write_whole
+from anabranch.results.folder import Results
 from anabranch.results.provenance import digest
 from anabranch.scenarios.addresses import address
 from anabranch.scenarios.custom import CustomPolicy

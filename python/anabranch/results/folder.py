@@ -22,8 +22,7 @@ import fcntl
 import io
 import json
 import os
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,10 +31,13 @@ import numpy as np
 import polars as pl
 
 from anabranch.errors import AnabranchError, InputError
+from anabranch.files import prepare_folder, reading, write_whole, writing_to
 from anabranch.results.estimates import Sample
 
 TABLES = ("runs", "subflows", "links", "counters", "blocks", "samples")
 PROVENANCE = "provenance.json"
+FILES = (PROVENANCE, *(f"{table}.parquet" for table in TABLES))
+"""The files without which a folder has no complete results."""
 
 _PROVENANCE_KEYS: dict[str, Any] = {
     "version": str,
@@ -50,6 +52,9 @@ _UNREADABLE = (
     OSError, ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException
 )  # fmt: skip
 """Exceptions of reading a damaged table or provenance."""
+
+_MOST_CELL_BYTES = 100
+"""Longest name of a cell, which also names a file."""
 
 Factor = str | int | float | bool
 """Value of a factor of a sweep."""
@@ -139,16 +144,14 @@ def load(folder: Path) -> Results:
     Raises:
         InputError: if the folder contains no complete results.
     """
-    missing = [
-        name
-        for name in (PROVENANCE, *(f"{table}.parquet" for table in TABLES))
-        if not (folder / name).is_file()
-    ]
+    hint = (
+        "name a folder with complete results of `anabranch reproduce`, `anabranch sweep` or "
+        "`anabranch run --out`"
+    )
+    with reading(folder, hint):
+        missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
-        raise InputError(
-            f"{folder}: {missing[0]} is missing; name a folder with complete results of "
-            "`anabranch reproduce`, `anabranch sweep` or `anabranch run --out`"
-        )
+        raise InputError(f"{folder}: {missing[0]} is missing; {hint}")
     try:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
         tables = {name: pl.read_parquet(folder / f"{name}.parquet") for name in TABLES}
@@ -218,7 +221,8 @@ def writing(folder: Path) -> Iterator[None]:
         InputError: if the folder cannot be written, or another process writes to it.
     """
     prepare_folder(folder)
-    handle = os.open(folder, os.O_RDONLY)
+    with writing_to(folder, "folder"):
+        handle = os.open(folder, os.O_RDONLY)
     try:
         _lock(handle, folder)
         yield
@@ -236,74 +240,9 @@ def _lock(handle: int, folder: Path) -> None:
         ) from error
 
 
-@contextlib.contextmanager
-def parts(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Path]]:
-    """Temporary files, by their final names, which they get at the end. An error removes them all.
-
-    Raises:
-        InputError: if they cannot be written.
-    """
-    files = {name: folder / f"{name}.part" for name in names}
-    for name in files:
-        _require_replaceable(folder / name)
-    try:
-        for part in files.values():
-            part.parent.mkdir(parents=True, exist_ok=True)
-        yield files
-        for name, part in files.items():
-            part.replace(folder / name)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise _unwritable(folder, error) from error
-    finally:
-        for part in files.values():
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
-
-
-def write_whole(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files into the folder: all of them or, for example if the disk is full, none.
-
-    Raises:
-        InputError: if the files cannot be written.
-    """
-    with parts(folder, contents) as files:
-        for name, data in contents.items():
-            files[name].write_bytes(data)
-
-
-def prepare_folder(folder: Path) -> None:
-    """Create the folder, and check that files can be created in it.
-
-    Raises:
-        InputError: if the folder cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise _unwritable(folder, error) from error
-
-
-def prepare_file(file: Path) -> None:
-    """Create the folder of a file, and check that the file can be created or replaced.
-
-    Raises:
-        InputError: if it cannot.
-    """
-    _require_replaceable(file)
-    prepare_folder(file.parent)
-
-
-def _require_replaceable(file: Path) -> None:
-    """Refuse devices, folders and links, whose place a new file would take."""
-    if file.is_symlink() or (file.exists() and not file.is_file()):
-        raise InputError(f"--out {file}: not a regular file; name another one")
-
-
-def _unwritable(folder: Path, error: Exception) -> InputError:
-    reason = (getattr(error, "strerror", None) or str(error)).lower()
-    return InputError(f"--out {folder}: {reason}; name a writable folder")
+def shortened(cell: str) -> str:
+    """The name of a cell, cut at `_MOST_CELL_BYTES`."""
+    return cell.encode()[:_MOST_CELL_BYTES].decode(errors="ignore")
 
 
 def _words(factors: dict[str, Factor]) -> str:

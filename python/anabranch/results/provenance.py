@@ -69,12 +69,18 @@ def describe_host() -> dict[str, Any]:
     return {
         "version": _core.__version__,
         "commit": commit(),
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": _command(),
         "host": platform.node(),
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
     }
+
+
+def _command() -> str:
+    """The command line. A script that calls this package may have arguments that are not UTF-8."""
+    words = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return words.encode(errors="backslashreplace").decode()
 
 
 def commit() -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from anabranch import _core
-from anabranch.errors import InputError, IntegrityError
+from anabranch import _core, files
+from anabranch.errors import IntegrityError
 from anabranch.runs import executors, interruption
 from anabranch.runs.columns import Column, Columns, Words, frame
 from anabranch.runs.executors import Meter, Progress
@@ -174,11 +173,10 @@ class Capture:
     snap: int | None = None
 
     @property
-    def _part(self) -> Path:
-        """The file to write to until the capture is complete."""
-        if self.file.exists() and not self.file.is_file():  # a pipe or a device
-            return self.file
-        return self.file.with_name(self.file.name + ".part")
+    def _is_stream(self) -> bool:
+        """Whether the file is a pipe or a device, which keeps its place."""
+        file = self.file
+        return os.path.exists(file) and not os.path.isfile(file) and not os.path.isdir(file)
 
     def require_writable(self) -> None:
         """Check before the run that the file can be written.
@@ -186,10 +184,8 @@ class Capture:
         Raises:
             InputError: if the file cannot be written.
         """
-        with self._explained():
-            if self._part != self.file:
-                self._part.touch()
-                self._part.unlink()
+        if not self._is_stream:
+            files.require_writable(self.file)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[Pcap]:
@@ -198,23 +194,10 @@ class Capture:
         Raises:
             InputError: if the file cannot be written. No partial file remains.
         """
-        part = self._part
-        try:
-            with self._explained():
-                yield os.fspath(part), self.limit, self.at, self.snap
-                if part != self.file:
-                    part.replace(self.file)
-        finally:
-            if part != self.file:
-                part.unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            reason = re.sub(r" \(os error \d+\)$", "", error.strerror or str(error)).lower()
-            raise InputError(f"--pcap {self.file}: {reason}; name a writable file") from error
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(files.writing_to(self.file, "file"))
+            part = self.file if self._is_stream else stack.enter_context(files.whole(self.file))
+            yield os.fspath(part), self.limit, self.at, self.snap
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.errors import InputError, PolicyError, ScenarioError
+from anabranch.files import reading
 from anabranch.words import listed
 
 KINDS = ("scheduler", "congestion_control", "path_manager")
@@ -34,6 +35,7 @@ KINDS = ("scheduler", "congestion_control", "path_manager")
 PREFIX = "custom:"
 FORM = "FILE.py:CLASS"
 """The form in which options and scenarios name a policy."""
+_READABLE = "name a readable Python file"
 
 _METHODS = {
     "scheduler": ("schedule",),
@@ -305,9 +307,10 @@ def load(kind: str, text: str, where: str, folder: str | os.PathLike[str] = os.c
     path, _, name = text.rpartition(":")
     if not path or not name:
         raise InputError(f"{where}: write {FORM}: a Python file, and the name of your class in it")
-    file = Path(folder, path).resolve()
-    if not file.is_file():
-        raise InputError(f"{where}: no file {file}; name a readable Python file")
+    with reading(where, _READABLE):
+        file = Path(os.path.realpath(Path(folder, path)))
+        if not file.is_file():
+            raise InputError(f"{where}: no file {file}; {_READABLE}")
     if file.suffix != ".py":
         raise InputError(f"{where}: not a Python file; its name must end in .py")
     loaded = _MODULES.of(file)
@@ -356,11 +359,8 @@ class _Modules:
 
     def of(self, file: Path) -> _Loaded:
         with self._lock:
-            try:
+            with reading(file, _READABLE):
                 sha256 = _sha256(file)
-            except OSError as error:
-                reason = (error.strerror or str(error)).lower()
-                raise InputError(f"{file}: {reason}; name a readable Python file") from error
             known = self._loaded.get(file)
             if known is None or known.sha256 != sha256:
                 present = sys.modules.get(file.stem)

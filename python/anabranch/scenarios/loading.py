@@ -14,6 +14,7 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.errors import InputError, ScenarioError
+from anabranch.files import reading
 from anabranch.scenarios import custom
 from anabranch.scenarios.classes import TomlTable
 from anabranch.scenarios.overrides import Overrides
@@ -115,28 +116,33 @@ def read_text(file: str | os.PathLike[str], name: str | None = None) -> str:
         InputError: if the file cannot be read, or is a capture.
     """
     name = os.fspath(file) if name is None else name
-    try:
+    with reading(name, "name a readable TOML file"):
         data = Path(file).read_bytes()
-        if _core.analyse_begins_capture(data[:4]):
-            raise InputError(
-                f"{name}: a capture; name a scenario, such as the twin of the capture, which "
-                "anabranch twin makes"
-            )
+    if _core.analyse_begins_capture(data[:4]):
+        raise InputError(
+            f"{name}: a capture; name a scenario, such as the twin of the capture, which "
+            "anabranch twin makes"
+        )
+    with reading(name, "name a TOML file (anabranch twin makes one from a capture)"):
         return data.decode()
-    except OSError as error:
-        raise InputError(
-            f"{name}: {(error.strerror or str(error)).lower()}; name a readable TOML file"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{name}: not UTF-8 text; name a TOML file (anabranch twin makes one from a capture)"
-        ) from error
+
+
+def toml_in(text: str, name: str, hint: str = "") -> TomlTable:
+    """The table in a TOML text, which messages call `name`. They end with `hint`.
+
+    Raises:
+        InputError: if the text is wrong.
+    """
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
+        raise InputError(f"{name}: {error}{hint}") from error
 
 
 def _is_plan(text: str) -> bool:
     """Whether the text of a file that is no scenario is a plan."""
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        table = toml_in(text, "")
+    except InputError:
         return False
     return isinstance(table.get("scenario"), str) and "path" not in table

@@ -17,6 +17,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from anabranch.errors import InputError
+from anabranch.files import reading
 from anabranch.words import counted
 
 OPPORTUNITY_BYTES = 1504
@@ -72,13 +73,8 @@ def read_rates(file: Path, time_unit: str, rate_unit: str) -> Rates:
     Raises:
         InputError: if the file cannot be read, or a line is wrong. The message names the line.
     """
-    try:
+    with reading(file, "name a file with times and rates"):
         lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not UTF-8 text; name a file with times and rates") from error
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{file}: {reason}; name a file with times and rates") from error
     written = [
         (f"{file}: line {number}", _words(line))
         for number, line in enumerate(lines, 1)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +18,13 @@ import numpy as np
 import polars as pl
 
 from anabranch.errors import InputError, unknown
+from anabranch.files import write_file
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
-from anabranch.results.folder import Results, write_whole
+from anabranch.results.folder import Results
 from anabranch.scenarios.keys import ARRAYS
-from anabranch.scenarios.scenario import in_line
+from anabranch.scenarios.loading import toml_in
+from anabranch.scenarios.scenario import TomlTable, in_line
 from anabranch.sweeps.factors import short_names
 from anabranch.words import listed
 
@@ -154,12 +154,7 @@ class Comparison:
         Raises:
             InputError: if the file cannot be written.
         """
-        try:
-            os.scandir(file.parent).close()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InputError(f"--out {file}: {reason}; name a writable file") from error
-        write_whole(file.parent, {file.name: f"{self.to_json()}\n".encode()})
+        write_file(file, f"{self.to_json()}\n".encode())
 
 
 def folders(a: Results, b: Results, names: tuple[str, str]) -> Comparison:
@@ -309,7 +304,7 @@ def _scenario_changes(
     changes: dict[str, set[str]] = {}
     for of_a, of_b in cells:
         if of_a in a.scenarios and of_b in b.scenarios:
-            before, after = tomllib.loads(a.scenarios[of_a]), tomllib.loads(b.scenarios[of_b])
+            before, after = _scenario(a, of_a), _scenario(b, of_b)
             for key, words in _changes(before, after):
                 changes.setdefault(key, set()).add(words)
     changed = tuple(
@@ -326,6 +321,11 @@ def _scenario_changes(
     if times := [key for key in ("duration", "warm_up") if key in changes]:
         notes.append(f"{listed(times)} differ: paired runs were measured over different times")
     return changed, notes
+
+
+def _scenario(side: Side, cell: str) -> TomlTable:
+    name = f"{side.name}: scenarios/{cell}.toml"
+    return toml_in(side.scenarios[cell], name, "; make the results again")
 
 
 def _changes(before: Any, after: Any, key: str = "") -> Iterator[tuple[str, str]]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anabranch._core import __version__
+from anabranch.files import write_whole
 from anabranch.reports import page, pictures
-from anabranch.results.folder import write_whole
 from anabranch.twins import comparison, drawing
 from anabranch.twins.fit import Fitted
 
