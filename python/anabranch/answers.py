@@ -23,6 +23,7 @@ from anabranch.explanations.explanation import Explanation, explanations
 from anabranch.explanations.what_if import WhatIf
 from anabranch.files import prepare_file, write_file
 from anabranch.reports import notebook
+from anabranch.runs import limits
 from anabranch.runs.executors import Progress
 from anabranch.scenarios.scenario import Scenario
 from anabranch.twins import comparison, fit, observed
@@ -271,10 +272,11 @@ def explain(
         PolicyError: if the user's own policy raised an exception.
     """
     chosen = _target(scenario, seed, cell, settings)
+    pairs = limits.seeds(chosen.seed, seeds if what_if else 1)
     parts = tuple(explanations(chosen.run()))
     if not what_if:
         return Explained(parts)
-    return Explained(parts, _predicted(chosen, seeds, on_progress))
+    return Explained(parts, _predicted(chosen, pairs, on_progress))
 
 
 def _target(
@@ -294,8 +296,7 @@ def _target(
     return target.of(Path(scenario), seed, cell, settings=settings)
 
 
-def _predicted(chosen: target.Target, seeds: int, on_progress: OnProgress) -> WhatIf:
-    pairs = range(chosen.seed, chosen.seed + seeds)
+def _predicted(chosen: target.Target, pairs: range, on_progress: OnProgress) -> WhatIf:
     return what_if.predict(chosen.scenario, pairs, on_progress)
 
 
@@ -334,7 +335,7 @@ def advise(
     chosen = aims.parsed([goals] if isinstance(goals, str) else goals)
     found = _target(scenario, seed, None, settings)
     asked = subject.with_blocks(found.scenario)
-    advices, rule = search.advise(asked, chosen, range(seed, seed + seeds), on_progress)
+    advices, rule = search.advise(asked, chosen, limits.seeds(seed, seeds), on_progress)
     by_stack = {each.stack: each for each in advices}
     return Advised(by_stack[LINUX], by_stack[ENGINE], rule)
 

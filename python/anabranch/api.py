@@ -27,7 +27,8 @@ from anabranch.results import folder, frames, metrics
 from anabranch.results.claims import Judgement
 from anabranch.runs import run as core
 from anabranch.runs.executors import Progress
-from anabranch.runs.run import PCAP_LIMIT, CaptureAt, Job
+from anabranch.runs.limits import PCAP_LIMIT
+from anabranch.runs.run import CaptureAt, Job
 from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import Scenario
 from anabranch.sweeps import compare as comparing

@@ -24,7 +24,7 @@ from anabranch.errors import InputError
 from anabranch.explanations import worth
 from anabranch.explanations.pairs import Runs, changed, changed_connections
 from anabranch.results.estimates import Estimate, mean, median
-from anabranch.runs import executors
+from anabranch.runs import executors, limits
 from anabranch.runs.executors import Executor, Meter, Progress
 from anabranch.scenarios import custom
 
@@ -164,9 +164,10 @@ def advise(
     buffer of the rule in bytes.
 
     Raises:
-        InputError: if a goal cannot be measured, or the user's own policy cannot be sent to another
-            process.
+        InputError: if a goal cannot be measured, too few seeds follow, or the user's own policy
+            cannot be sent to another process.
     """
+    limits.seeds(seeds[0], len(seeds) + _SEARCH_SEEDS)
     custom.require_picklable(scenario)
     settings = scenario.settings
     connection = changed_connections(settings)[0]

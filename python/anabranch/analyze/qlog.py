@@ -30,6 +30,7 @@ import polars as pl
 from anabranch._core import __version__
 from anabranch.analyze.analysis import Analysis, analyze
 from anabranch.errors import InputError
+from anabranch.files import whole
 
 Event = dict[str, Any]
 
@@ -43,20 +44,6 @@ _PACKET_TYPE = "1RTT"
 """QUIC's type of packets with application data; qvis pairs packets by type and number."""
 
 
-def require_writable(file: Path) -> None:
-    """Check before a run that the file can be written.
-
-    Raises:
-        InputError: if it cannot.
-    """
-    part = _part(file)
-    try:
-        part.touch()
-        part.unlink()
-    except OSError as error:
-        raise _unwritable(file, error) from error
-
-
 def save(analysis: Analysis, file: Path) -> None:
     """Write the Multipath TCP subflows of captures to a qlog file: the whole file, or none.
 
@@ -64,15 +51,8 @@ def save(analysis: Analysis, file: Path) -> None:
         InputError: if the file cannot be written, or there is no such subflow.
     """
     subflows = _subflows(analysis, f"--qlog {file}")
-    part = _part(file)
-    try:
-        with part.open("w", encoding="utf-8") as out:
-            _write(analysis, subflows, out)
-        part.replace(file)
-    except OSError as error:
-        raise _unwritable(file, error) from error
-    finally:
-        part.unlink(missing_ok=True)
+    with whole(file) as part, part.open("w", encoding="utf-8") as out:
+        _write(analysis, subflows, out)
 
 
 def _subflows(analysis: Analysis, option: str) -> pl.DataFrame:
@@ -84,15 +64,6 @@ def _subflows(analysis: Analysis, option: str) -> pl.DataFrame:
             f"{option}: the capture has no Multipath TCP subflow; capture its handshake"
         )
     return subflows
-
-
-def _part(file: Path) -> Path:
-    return file.with_name(f"{file.name}.part")
-
-
-def _unwritable(file: Path, error: OSError) -> InputError:
-    reason = (error.strerror or str(error)).lower()
-    return InputError(f"--qlog {file}: {reason}; name a writable file")
 
 
 def _write(analysis: Analysis, subflows: pl.DataFrame, out: TextIO) -> None:

@@ -11,7 +11,6 @@ import typer
 from anabranch.cli.app import (
     CONGESTION_CONTROL,
     JSON,
-    MAX_SEED,
     MOST_SEEDS,
     PATH_MANAGER,
     SCHEDULER,
@@ -21,7 +20,9 @@ from anabranch.cli.app import (
     overrides_of,
     print_report,
     require,
+    seed_option,
 )
+from anabranch.runs import limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +56,7 @@ def advise(
             help="Goals: throughput, latency, failover.  [default: throughput]",
         ),
     ] = None,
-    seed: Annotated[int, count_option("First random seed.", 0, MAX_SEED - 2 * MOST_SEEDS)] = 1,
+    seed: Annotated[int, seed_option("First random seed.")] = 1,
     seeds: Annotated[int, count_option("Seeds of each prediction.", 1, MOST_SEEDS)] = 5,
     settings: Annotated[
         list[str] | None,
@@ -93,7 +94,7 @@ def advise(
         asked = subject.of_paths(paths or [], overrides)
     else:
         asked = subject.of_file(scenario, overrides)
-    advices, rule = _search(asked, chosen, range(seed, seed + seeds))
+    advices, rule = _search(asked, chosen, limits.seeds(seed, seeds))
     about = asked.settings
     if out is not None:
         _save(advices, chosen, rule, about, out)

@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 
 from anabranch import _core
 from anabranch.errors import InputError, UnwritableError
+from anabranch.runs import limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from anabranch.results.claims import Judgement
     from anabranch.results.folder import Results
+    from anabranch.runs.run import Capture, CaptureAt
     from anabranch.scenarios.overrides import Overrides
 
 # Commands import their modules when they run, so that help and errors appear at once.
@@ -118,9 +120,6 @@ class Machine(StrEnum):
     LINUX_VM = "linux-vm"
 
 
-MAX_SEED = 2**64 - 1
-
-
 def out_option(text: str) -> Any:
     """The option `--out`, which names a folder or file to write."""
     return place_option("--out", "PATH", text)
@@ -142,14 +141,18 @@ def count_option(text: str, low: int, high: int) -> Any:
 
     def number(written: str | int) -> int:
         if not str(written).isdecimal() or not low <= int(written) <= high:
-            most = "2**64 - 1" if high == MAX_SEED else f"{high:,}"
+            most = "2**64 - 1" if high == limits.MAX_SEED else f"{high:,}"
             raise typer.BadParameter(f"{written} is not a whole number from {low} to {most}")
         return int(written)
 
     return typer.Option(parser=number, metavar="N", help=text)
 
 
-MAX_SEED = 2**64 - 1
+def seed_option(text: str) -> Any:
+    """An option that takes a seed."""
+    return count_option(text, 0, limits.MAX_SEED)
+
+
 MOST_SEEDS = 10_000
 
 ON: Any = typer.Option(
@@ -162,8 +165,11 @@ MACHINE: Any = typer.Option(
     help="Machine of live runs: this one, or the virtual one that `make linux-vm` builds.  "
     "[default: here]",
 )
-QLOG: Any = typer.Option(
-    "--qlog", metavar="FILE", help="Write each subflow as qlog, for qvis, to this file."
+QLOG: Any = place_option("--qlog", "FILE", "Write each subflow as qlog, for qvis, to this file.")
+PCAP: Any = place_option("--pcap", "FILE", "Write a capture (pcapng) to this file.")
+PCAP_LIMIT: Any = typer.Option(
+    metavar="SIZE",
+    help=f"Stop the capture at this size.  [default: {limits.PCAP_LIMIT // 10**9}GB]",
 )
 
 
@@ -209,6 +215,20 @@ def require(condition: bool, message: str) -> None:
     """
     if not condition:
         raise InputError(message)
+
+
+def capture_of(
+    pcap: Path | None, limit: str | None, at: CaptureAt | None, snap: int | None = None
+) -> Capture | None:
+    """The capture that options describe, or `None` without ``--pcap``."""
+    from anabranch.runs.run import Capture
+    from anabranch.scenarios import quantities
+
+    require(pcap is not None or limit is None, "--pcap-limit needs --pcap")
+    if pcap is None:
+        return None
+    size = limits.PCAP_LIMIT if limit is None else quantities.size(limit, "--pcap-limit")
+    return Capture(pcap, size, at, snap)
 
 
 def import_drawing_early() -> None:

@@ -12,7 +12,6 @@ import typer
 from anabranch.cli.app import (
     JSON,
     MACHINE,
-    MAX_SEED,
     MOST_SEEDS,
     ON,
     STRICT,
@@ -26,6 +25,7 @@ from anabranch.cli.app import (
     print_file,
     print_judgements,
     require,
+    seed_option,
     write_report,
 )
 from anabranch.errors import InputError, TooLateError
@@ -123,9 +123,7 @@ def calibrate(
         typer.Argument(metavar="[FILE]...", help="Your own scenarios (default: a fixed set)."),
     ] = None,
     random: Annotated[int | None, count_option("Draw this many scenarios.", 1, 10_000)] = None,
-    seed: Annotated[
-        int | None, count_option("Seed of --random.  [default: 1]", 0, MAX_SEED)
-    ] = None,
+    seed: Annotated[int | None, seed_option("Seed of --random.  [default: 1]")] = None,
     failing: Annotated[
         bool, typer.Option("--failing", help="Let paths fail in the scenarios of --random.")
     ] = False,

@@ -11,7 +11,6 @@ import typer
 from anabranch.cli.app import (
     CONGESTION_CONTROL,
     JSON,
-    MAX_SEED,
     MOST_SEEDS,
     PATH_MANAGER,
     SCHEDULER,
@@ -21,6 +20,7 @@ from anabranch.cli.app import (
     overrides_of,
     print_report,
     require,
+    seed_option,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def explain(
         bool, typer.Option("--what-if", help="Predict what changes would help.")
     ] = False,
     seed: Annotated[
-        int | None, count_option("Random seed.  [default: 1, or the folder's first]", 0, MAX_SEED)
+        int | None, seed_option("Random seed.  [default: 1, or the folder's first]")
     ] = None,
     seeds: Annotated[
         int | None,
@@ -123,11 +123,12 @@ def _explain_run(
     from anabranch.cli import console
     from anabranch.explanations.explanation import explanations
 
+    pairs = _pairs(chosen, seeds) if what_if else None
     duration_s = chosen.scenario.duration_ns / 1e9
     with console.simulating(chosen.scenario.file, duration_s) as on_tick:
         run = chosen.run(on_tick)
     found = list(explanations(run))
-    predicted = _predict(chosen, seeds) if what_if else None
+    predicted = None if pairs is None else _predict(chosen, pairs)
     if out is not None:
         _save(found, out, predicted)
     if as_json:
@@ -187,7 +188,7 @@ def _predict_twin(files: list[Given], seeds: int | None) -> WhatIf:
     # A prediction is for other losses than those of the capture.
     toml = to_toml(fitted.twin, "twin", draws=True)
     twin = Target(loading.of_text(toml, name), 1)
-    return replace(_predict(twin, seeds), captured_mbps=fitted.twin.seen.goodput_mbps)
+    return replace(_predict(twin, _pairs(twin, seeds)), captured_mbps=fitted.twin.seen.goodput_mbps)
 
 
 def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None:
@@ -218,11 +219,18 @@ def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None
         print_report(out)
 
 
-def _predict(chosen: Target, seeds: int | None) -> WhatIf:
+def _pairs(chosen: Target, seeds: int | None) -> Sequence[int]:
+    """The seeds of the pairs of runs that predict the effect of a change."""
+    from anabranch.explanations import what_if
+    from anabranch.runs import limits
+
+    return limits.seeds(chosen.seed, seeds or what_if.SEEDS)
+
+
+def _predict(chosen: Target, pairs: Sequence[int]) -> WhatIf:
     from anabranch.cli import console
     from anabranch.explanations import what_if
 
-    pairs = range(chosen.seed, chosen.seed + (seeds or what_if.SEEDS))
     with console.progress("what if") as advance:
         return what_if.predict(chosen.scenario, pairs, advance)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.app import MAX_SEED, app, count_option
+from anabranch.cli.app import app, count_option, seed_option
 from anabranch.errors import InputError
 
 _MAX_PORT = 65_535
@@ -19,7 +19,7 @@ def play(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Scenario (TOML) to open.")
     ] = None,
-    seed: Annotated[int, count_option("Random seed.", 0, MAX_SEED)] = 1,
+    seed: Annotated[int, seed_option("Random seed.")] = 1,
     port: Annotated[
         int | None,
         count_option("Port of the local server.  [default: 8684, or a free one]", 0, _MAX_PORT),

@@ -17,14 +17,16 @@ from anabranch.cli.app import (
     CONGESTION_CONTROL,
     JSON,
     MACHINE,
-    MAX_SEED,
     MOST_SEEDS,
     ON,
     PATH_MANAGER,
+    PCAP,
+    PCAP_LIMIT,
     QLOG,
     SCHEDULER,
     Machine,
     app,
+    capture_of,
     count_option,
     enter_lab,
     import_drawing_early,
@@ -32,9 +34,11 @@ from anabranch.cli.app import (
     overrides_of,
     print_report,
     require,
+    seed_option,
     write_report,
 )
 from anabranch.errors import IntegrityError
+from anabranch.files import require_other, require_writable
 from anabranch.words import counted
 
 if TYPE_CHECKING:
@@ -44,8 +48,6 @@ if TYPE_CHECKING:
     from anabranch.results.folder import Results
     from anabranch.runs.run import Capture, Run
     from anabranch.scenarios.overrides import Overrides
-
-_PCAP_LIMIT = "2GB"
 
 
 class Stack(StrEnum):
@@ -79,7 +81,7 @@ def run_scenarios(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="One or more scenarios (TOML).")
     ],
-    seed: Annotated[int, count_option("Random seed.", 0, MAX_SEED)] = 1,
+    seed: Annotated[int, seed_option("Random seed.")] = 1,
     seeds: Annotated[
         int | None, count_option("Number of seeds, starting at --seed.", 1, MOST_SEEDS)
     ] = None,
@@ -91,10 +93,7 @@ def run_scenarios(
     congestion_control: Annotated[str | None, CONGESTION_CONTROL] = None,
     path_manager: Annotated[str | None, PATH_MANAGER] = None,
     out: Annotated[Path | None, out_option("Write results and a report to this folder.")] = None,
-    pcap: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a capture (pcapng) to this file."),
-    ] = None,
+    pcap: Annotated[Path | None, PCAP] = None,
     pcap_at: Annotated[
         CaptureAt | None,
         typer.Option(help="Host that captures.  [default: the sending side]"),
@@ -102,10 +101,7 @@ def run_scenarios(
     snap: Annotated[
         int | None, count_option("Keep this many bytes of each captured packet.", 1, 65_535)
     ] = None,
-    pcap_limit: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Stop the capture at this size.  [default: 2GB]"),
-    ] = None,
+    pcap_limit: Annotated[str | None, PCAP_LIMIT] = None,
     qlog: Annotated[Path | None, QLOG] = None,
     live: Annotated[bool, LIVE] = False,
     client: Annotated[Stack | None, CLIENT] = None,
@@ -127,22 +123,23 @@ def run_scenarios(
     It applies to all Multipath TCP connections, or replaces the own policies of a scenario that
     has some. docs/policies/your-own.md shows how to write one.
     """  # noqa: D301
-    from anabranch.runs.run import Capture
-    from anabranch.scenarios import quantities
+    from anabranch.runs.limits import seeds as successive
 
     overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
     hosts = _hosts(live, client, server, machine)
     if len(files) > 1 or seeds is not None:
         for option, output in (("--pcap", pcap), ("--qlog", qlog)):
             require(output is None, f"{option} needs a single scenario without --seeds")
-        _run_several(files, overrides, range(seed, seed + (seeds or 1)), hosts, out, as_json)
+        _run_several(files, overrides, successive(seed, seeds or 1), hosts, out, as_json)
         return
-    options = {"--pcap-limit": pcap_limit, "--pcap-at": pcap_at, "--snap": snap}
-    for option, value in options.items():
+    for option, value in (("--pcap-at", pcap_at), ("--snap", snap)):
         require(pcap is not None or value is None, f"{option} needs --pcap")
-    limit = quantities.size(pcap_limit or _PCAP_LIMIT, "--pcap-limit")
     at: Any = None if pcap_at is None else pcap_at.value
-    capture = None if pcap is None else Capture(pcap, limit, at, snap)
+    capture = capture_of(pcap, pcap_limit, at, snap)
+    if pcap is not None:
+        require_other(pcap, files)
+    if qlog is not None:
+        require_writable(qlog, [*files, *([] if pcap is None else [pcap])])
     with _logged(qlog, capture) as used:
         _run_one(files[0], overrides, seed, used, hosts, out, as_json)
 
@@ -161,7 +158,6 @@ def _logged(qlog: Path | None, capture: Capture | None) -> Iterator[Capture | No
     from anabranch.cli import console
     from anabranch.runs.run import Capture
 
-    qlogs.require_writable(qlog)
     with tempfile.TemporaryDirectory(prefix="anabranch-", ignore_cleanup_errors=True) as folder:
         used = capture or Capture(Path(folder) / "run.pcapng", snap=qlogs.SNAP)
         yield used
@@ -371,7 +367,7 @@ def compare(
     Prints the medians of the paired differences with 95 % bootstrap intervals.
     """
     from anabranch.cli import console, tables
-    from anabranch.results.folder import load
+    from anabranch.results.folder import FILES, load
     from anabranch.sweeps import compare as comparing
 
     require(
@@ -379,6 +375,8 @@ def compare(
         "compare: name two folders, or one folder with --by FACTOR A B",
     )
     loaded = [load(folder) for folder in folders]
+    if out is not None:
+        require_writable(out, [folder / name for folder in folders for name in FILES])
     if by is None:
         names = (str(folders[0]), str(folders[1]))
         comparison = comparing.folders(loaded[0], loaded[1], names)

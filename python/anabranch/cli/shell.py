@@ -14,24 +14,25 @@ import typer
 
 from anabranch.cli.app import (
     CONGESTION_CONTROL,
-    MAX_SEED,
     PATH_MANAGER,
+    PCAP,
+    PCAP_LIMIT,
     SCHEDULER,
     app,
-    count_option,
+    capture_of,
     out_option,
     overrides_of,
-    require,
+    seed_option,
     write_report,
 )
 from anabranch.cli.runs import Stack
+from anabranch.files import require_other
 
 if TYPE_CHECKING:
     from anabranch import _core
     from anabranch.live.shell import Outcome, Shell
     from anabranch.runs.run import Capture
 
-_PCAP_LIMIT = "2GB"
 _DAY = "86400s"
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end the program and its connections."""
@@ -54,7 +55,7 @@ def shell(
             help="TCP stack on the program's side.  [default: engine]",
         ),
     ] = None,
-    seed: Annotated[int, count_option("Random seed of the links.", 0, MAX_SEED)] = 1,
+    seed: Annotated[int, seed_option("Random seed of the links.")] = 1,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
@@ -63,14 +64,8 @@ def shell(
     congestion_control: Annotated[str | None, CONGESTION_CONTROL] = None,
     path_manager: Annotated[str | None, PATH_MANAGER] = None,
     out: Annotated[Path | None, out_option("Write results and a report to this folder.")] = None,
-    pcap: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a capture (pcapng) to this file."),
-    ] = None,
-    pcap_limit: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Stop the capture at this size.  [default: 2GB]"),
-    ] = None,
+    pcap: Annotated[Path | None, PCAP] = None,
+    pcap_limit: Annotated[str | None, PCAP_LIMIT] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Show neither the paths nor a summary.")
     ] = False,
@@ -93,15 +88,13 @@ def shell(
     SIGTERM ends the program and its connections within 5 s, keeps the results, and exits with 143.
     SIGHUP, of a terminal that closes, does the same and exits with 129.
     """
-    from anabranch.runs.run import Capture
-    from anabranch.scenarios import loading, quantities
+    from anabranch.scenarios import loading
 
-    require(pcap is not None or pcap_limit is None, "--pcap-limit needs --pcap")
+    capture = capture_of(pcap, pcap_limit, "both")
     overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
     scenario = loading.of_text(_endless(loading.read_text(file)), str(file), changes=overrides)
-    capture = None
-    if pcap is not None:
-        capture = Capture(pcap, quantities.size(pcap_limit or _PCAP_LIMIT, "--pcap-limit"), "both")
+    if capture is not None:
+        require_other(capture.file, [file])
         capture.require_writable()
     with contextlib.ExitStack() as stack:
         if out is not None:

@@ -12,6 +12,7 @@ import typer
 from anabranch import _core
 from anabranch.cli.app import JSON, QLOG, app, enter_lab, out_option, print_report, require
 from anabranch.errors import InputError, unknown
+from anabranch.files import require_writable
 
 if TYPE_CHECKING:
     from anabranch.analyze.analysis import Analysis
@@ -139,7 +140,7 @@ def analyze(
 
     require(out is not None or not csv, "--csv needs --out, the folder for the tables")
     if qlog is not None:
-        qlogs.require_writable(qlog)
+        require_writable(qlog, files)
     with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
         found = analysis.analyze(*files, on_progress=advance)
     if not as_json:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.app import MAX_SEED, app, count_option, out_option, require
+from anabranch.cli.app import app, out_option, require, seed_option
 from anabranch.errors import InputError
 
 
@@ -57,9 +57,7 @@ def trace(
         str | None,
         typer.Option(metavar="TIME", help="Length of random rates.  [default: 60s]"),
     ] = None,
-    seed: Annotated[
-        int | None, count_option("Seed of random rates.  [default: 1]", 0, MAX_SEED)
-    ] = None,
+    seed: Annotated[int | None, seed_option("Seed of random rates.  [default: 1]")] = None,
 ) -> None:
     """Make a packet-delivery trace from rates over time.
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from anabranch import _core, files
 from anabranch.errors import IntegrityError
-from anabranch.runs import executors, interruption
+from anabranch.runs import executors, interruption, limits
 from anabranch.runs.columns import Column, Columns, Words, frame
 from anabranch.runs.executors import Meter, Progress
+from anabranch.runs.limits import PCAP_LIMIT
 from anabranch.scenarios import custom, loading
 from anabranch.scenarios.custom import CustomPolicy
 from anabranch.scenarios.flows import flows
@@ -34,9 +35,6 @@ _T = TypeVar("_T")
 
 CaptureAt = Literal["client", "server", "both"]
 """The hosts at which packets are captured."""
-
-PCAP_LIMIT = 2_000_000_000
-"""Default size limit of a capture in bytes."""
 
 _DATA_BYTES, _ACK_BYTES, _FRAMING_BYTES = 1500, 72, 60
 """Bytes of a data packet and of an acknowledgement, and bytes that a capture adds to each."""
@@ -261,6 +259,11 @@ def run_scenario(
     With `ledger`, the run has the tables ``activities`` and ``capacity``, which account for every
     instant of every subflow and every byte that a link could have carried. `anabranch.explanations`
     reads them.
+
+    Raises:
+        InputError: if the seed is out of range, or the capture cannot be written.
+        IntegrityError: if the run stopped early.
+        PolicyError: if the user's own policy raised an exception.
     """
 
     def tick(now_ns: int) -> None:
@@ -271,6 +274,7 @@ def run_scenario(
     def execute(pcap: Pcap | None = None) -> dict[str, object]:
         return _core.run(scenario, seed, pcap=pcap, tick=tick, ledger=ledger)
 
+    limits.seeds(seed, 1)
     started, cpu_before = time.perf_counter(), time.thread_time()
     try:
         if capture is None:

@@ -20,6 +20,7 @@ from anabranch import _core
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError, unknown
 from anabranch.results.provenance import build
+from anabranch.runs.limits import MAX_SEED
 from anabranch.scenarios import custom, keys, loading
 from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.scenario import Scenario, TomlTable
@@ -28,7 +29,6 @@ from anabranch.sweeps.factors import Factor, Level
 
 KEYS = ("name", "description", "scenario", "seeds", "keep", "factors", "design")
 KEEP = ("blocks", "samples")
-MAX_SEED = 2**64 - 1
 MAX_RUNS = 1_000_000
 
 
