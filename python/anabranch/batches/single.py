@@ -7,7 +7,7 @@ from anabranch.batches import batch
 from anabranch.batches.reduction import Task, reduce
 from anabranch.live.run import Conditions
 from anabranch.results.collected import Collected
-from anabranch.results.folder import Results
+from anabranch.results.folder import Results, shortened
 from anabranch.results.provenance import build
 from anabranch.runs.run import Run
 
@@ -19,7 +19,7 @@ def single(run: Run, name: str, wall_s: float, conditions: Conditions | None = N
     """
     task = Task(
         # The cell also names a file, and a scenario's name may contain "/", as in "2 Mbit/s".
-        cell=name.replace("/", "-"),
+        cell=shortened(name.replace("/", "-")),
         factors={},
         scenario=run.scenario,
         seed=run.seed,

@@ -10,6 +10,7 @@ from typing import Any
 from anabranch.calibration.case import Case, settings_of, timed
 from anabranch.errors import InputError
 from anabranch.live.support import objection
+from anabranch.results.folder import shortened
 from anabranch.scenarios import loading
 from anabranch.words import listed
 
@@ -38,7 +39,9 @@ def _case(file: Path) -> Case:
     scenario = loading.of_file(file)
     if reason := objection(scenario):
         raise InputError(f"{file}: Linux cannot run this scenario: {reason}")
-    return Case(re.sub(r"[^\w.()-]+", "", file.stem), file.stem, GROUP, timed(scenario).to_toml())
+    return Case(
+        shortened(re.sub(r"[^\w.()-]+", "", file.stem)), file.stem, GROUP, timed(scenario).to_toml()
+    )
 
 
 def unlike_linux(cases: Sequence[Case]) -> str | None:

@@ -167,6 +167,7 @@ def calibrate(
     from anabranch.gallery.reproduce import execute
     from anabranch.live import vm
     from anabranch.results.claims import Verdict
+    from anabranch.results.folder import require_outside
 
     require(not (files and random), "--random draws scenarios: leave out the files")
     require(seed is None or random is not None, "--seed needs --random")
@@ -174,6 +175,7 @@ def calibrate(
     require(seeds is None or not full, "--full means five seeds: leave out --seeds")
     where = machine or Machine.HERE
     chosen, folder, notes = calibration.chosen(files or (), random, seed, where, failing=failing)
+    require_outside(out or folder, files or ())
     if where is Machine.HERE:
         enter_lab()
     else:

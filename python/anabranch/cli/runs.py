@@ -123,10 +123,13 @@ def run_scenarios(
     It applies to all Multipath TCP connections, or replaces the own policies of a scenario that
     has some. docs/policies/your-own.md shows how to write one.
     """  # noqa: D301
+    from anabranch.results.folder import require_outside
     from anabranch.runs.limits import seeds as successive
 
     overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
     hosts = _hosts(live, client, server, machine)
+    if out is not None:
+        require_outside(out, files)
     if len(files) > 1 or seeds is not None:
         for option, output in (("--pcap", pcap), ("--qlog", qlog)):
             require(output is None, f"{option} needs a single scenario without --seeds")
@@ -329,6 +332,7 @@ def run_sweep(
     After an interruption or a change to the plan, the same command makes only the missing runs.
     """
     from anabranch.cli import console
+    from anabranch.results.folder import require_outside
     from anabranch.sweeps import sweep as sweeps
     from anabranch.sweeps.plan import Plan
 
@@ -341,6 +345,7 @@ def run_sweep(
     if hosts is not None and hosts.need_real_time:
         enter_lab()
     folder = out or Path("results") / planned.name
+    require_outside(folder, [Path(str(planned.scenario))])
     if hosts is None:
         import_drawing_early()
     with console.progress(planned.name) as advance:

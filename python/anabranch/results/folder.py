@@ -22,7 +22,7 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.errors import AnabranchError, InputError
-from anabranch.files import prepare_folder, reading, write_whole, writing_to
+from anabranch.files import prepare_folder, reading, require_other, write_whole, writing_to
 from anabranch.results.estimates import Sample
 
 TABLES = ("runs", "subflows", "links", "counters", "blocks", "samples")
@@ -124,10 +124,30 @@ class Results:
             files[f"{name}.parquet"] = _parquet(getattr(self, name))
         text = json.dumps(self.provenance, indent=2, ensure_ascii=False)
         files[PROVENANCE] = f"{text}\n".encode()
+        earlier = _cells_of(folder)
         write_whole(folder, files)
-        for scenario in (folder / "scenarios").glob("*.toml"):
-            if scenario.stem not in self.scenarios:
-                scenario.unlink(missing_ok=True)
+        with writing_to(folder, "folder"):
+            for cell in earlier - self.scenarios.keys():
+                (folder / "scenarios" / f"{cell}.toml").unlink(missing_ok=True)
+
+
+def _cells_of(folder: Path) -> set[str]:
+    """The cells of earlier results in the folder, whose files may be removed."""
+    try:
+        runs = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))["runs"]
+        return {run["cell"] for run in runs if "/" not in run["cell"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return set()
+
+
+def require_outside(folder: Path, scenarios: Iterable[Path]) -> None:
+    """Check that results in the folder would replace none of the scenarios to run.
+
+    Raises:
+        UnwritableError: if they would.
+    """
+    for file in scenarios:
+        require_other(folder / "scenarios" / file.name, [file])
 
 
 def _parquet(table: pl.DataFrame) -> bytes:
@@ -161,19 +181,13 @@ def load(folder: Path) -> Results:
     _check_provenance(folder / PROVENANCE, provenance)
     for name, table in tables.items():
         _check_columns(folder / f"{name}.parquet", table)
-    files = sorted((folder / "scenarios").glob("*.toml"))
-    scenarios = {file.stem: _scenario_text(file) for file in files}
+    cells = {run["cell"] for run in provenance["runs"]}
+    scenarios = {}
+    for file in sorted((folder / "scenarios").glob("*.toml")):
+        if file.stem in cells:
+            with reading(file, "make the results again"):
+                scenarios[file.stem] = file.read_text(encoding="utf-8")
     return Results(provenance=provenance, scenarios=scenarios, **tables)
-
-
-def _scenario_text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{file}: {reason}; make the results again") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not UTF-8 text; make the results again") from error
 
 
 def _check_provenance(file: Path, provenance: object) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from anabranch import _core
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError, unknown
+from anabranch.results.folder import shortened
 from anabranch.results.provenance import build
 from anabranch.runs.limits import MAX_SEED
 from anabranch.scenarios import custom, keys, loading
@@ -274,6 +275,6 @@ def _names(cells: list[list[tuple[Factor, Level]]], of_design: int) -> list[str]
         labels = [str(level.label) for _, level in cell[: len(cell) - of_design]]
         labels += [f"point{number:04}"] if of_design else []
         words.append("_".join(re.sub(r"[^\w.()-]+", "", label) for label in labels) or "base")
-    if len(set(words)) == len(words) and max(map(len, words)) <= 100:
+    if len(set(words)) == len(words) and words == [*map(shortened, words)]:
         return words
     return [f"cell{number:04}" for number in range(1, len(cells) + 1)]

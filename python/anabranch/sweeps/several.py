@@ -11,7 +11,7 @@ from anabranch.batches.reduction import Task
 from anabranch.errors import InputError
 from anabranch.live import support
 from anabranch.live.hosts import Hosts
-from anabranch.results.folder import Factor
+from anabranch.results.folder import Factor, shortened
 from anabranch.results.provenance import build
 from anabranch.scenarios import loading
 from anabranch.scenarios.overrides import Overrides
@@ -57,7 +57,7 @@ def _of_file(
     scenario = loading.of_file(file, overrides)
     if hosts is not None:
         support.require_possible(hosts, scenario)
-    name = re.sub(r"[^\w.()-]+", "", file.stem)
+    name = shortened(re.sub(r"[^\w.()-]+", "", file.stem))
     factors: dict[str, Factor] = {"scenario": name} if several else {}
     return [
         Task(
