@@ -62,5 +62,5 @@ def test_kept_tables_have_the_columns_of_tables_that_are_not_kept() -> None:
 
 
 def test_a_factor_cannot_have_the_name_of_a_column() -> None:
-    with pytest.raises(InputError, match='"cwnd" is a column of the results; rename the factor'):
+    with pytest.raises(InputError, match='"cwnd" is a column of the results; choose another name'):
         require_free_names([task(1, {}), task(1, {"cwnd": 1})])

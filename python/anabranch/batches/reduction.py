@@ -125,11 +125,14 @@ def require_free_names(tasks: Iterable[Task]) -> None:
 
 
 def _require_free_names(task: Task) -> None:
-    columns = column_names(task.scenario)
+    columns = {"cell", "seed", *column_names(task.scenario)}
     columns.update(() if task.hosts is None else CONDITION_COLUMNS)
-    for name in sorted({"cell", *task.factors, "seed"}):
+    for name in sorted(task.factors):
         if name in columns:
-            raise InputError(f'"{name}" is a column of the results; rename the factor')
+            raise InputError(
+                f'{task.scenario.file}: "{name}" is a column of the results; choose another name '
+                "for the factor"
+            )
 
 
 def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> _core.Record:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +25,7 @@ from anabranch.cli.app import (
     write_report,
 )
 from anabranch.cli.runs import Stack
+from anabranch.errors import InputError
 from anabranch.files import require_other
 
 if TYPE_CHECKING:
@@ -120,8 +120,10 @@ def hint(arguments: Sequence[str]) -> str:
 
 def _endless(toml: str) -> str:
     """The scenario with a duration, which it may lack: a shell lasts as long as its program."""
-    with contextlib.suppress(tomllib.TOMLDecodeError):  # which the reader of scenarios reports
-        if "duration" not in tomllib.loads(toml):
+    from anabranch.scenarios.loading import toml_in
+
+    with contextlib.suppress(InputError):  # which the reader of scenarios reports
+        if "duration" not in toml_in(toml, ""):
             return f'duration = "{_DAY}"\n{toml}'
     return toml
 

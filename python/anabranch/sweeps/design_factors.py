@@ -91,6 +91,10 @@ def _factor(key: str, value: object, coordinates: Points, where: str) -> Factor:
         raise InputError(
             f"{where}: from and to have different units, {unit} and {same}; use one unit"
         )
+    if not math.isfinite(high - low):
+        raise InputError(
+            f"{where}: from {value['from']} to {value['to']} is too wide; write smaller numbers"
+        )
     if scale not in ("linear", "log"):
         raise InputError(f"{where}: scale: {scale!r} is unknown (valid: linear, log)")
     if not low < high or (scale == "log" and low <= 0):

@@ -11,8 +11,6 @@ from anabranch.errors import InputError
 from anabranch.results.folder import Factor as Label
 from anabranch.scenarios import custom
 
-_NOT_COLUMNS = ("cell", "seed")
-
 
 @dataclass(frozen=True)
 class Level:
@@ -75,8 +73,6 @@ def _factor(name: str, value: object, where: str) -> Factor:
         raise InputError(
             f'{where}: {value!r} is not a list of values; write one such as ["4Mbit/s", "8Mbit/s"]'
         )
-    if name in _NOT_COLUMNS:
-        raise InputError(f"{where}: the results have a column with this name; choose another name")
     return Factor(name, tuple(keys), levels([*value], where), where)
 
 

@@ -9,7 +9,6 @@ import itertools
 import math
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -91,7 +90,7 @@ class Plan:
             ScenarioError: if the base scenario is wrong.
         """
         where = os.fspath(file)
-        table = _toml(loading.read_text(file), where)
+        table = loading.toml_in(loading.read_text(file), where)
         if keys.is_scenario(table):
             raise InputError(f"{where}: this is a scenario, not a plan; use: anabranch run {where}")
         for key in table:
@@ -218,13 +217,6 @@ class Plan:
                 keep_samples="samples" in self._kept and seed == self.all_seeds[0],
                 may_fail=True,
             )
-
-
-def _toml(text: str, where: str) -> TomlTable:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where}: {error}") from error
 
 
 def _text(table: TomlTable, key: str, where: str, default: str) -> str:
