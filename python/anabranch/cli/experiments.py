@@ -190,7 +190,7 @@ def calibrate(
     for title, table in words.tables(results).items():
         console.show(tables.of_report(table, title))
     for sentence in words.finding(results):
-        console.stdout().print(sentence, highlight=False)
+        console.say(sentence)
     print_judgements(results, judgements, out or folder)
     if strict and any(each.verdict is not Verdict.REPRODUCED for each in judgements):
         raise typer.Exit(1)
@@ -212,9 +212,9 @@ def _compare_with_recorded(stack: str, out: Path) -> None:
     for title, table in recorded.tables(compared).items():
         console.show(tables.of_report(table, title))
     for sentence in recorded.finding(compared):
-        console.stdout().print(sentence, highlight=False)
+        console.say(sentence)
     write_whole(out, {"comparison.csv": recorded.frame(compared).write_csv().encode()})
-    console.stdout().print(f"written: {out / 'comparison.csv'}", highlight=False)
+    print_file("written", out / "comparison.csv")
 
 
 @app.command("gallery", epilog="Example: anabranch gallery --full --out site/")
@@ -240,7 +240,6 @@ def make_gallery(
     from anabranch.reports import report
 
     chosen = [catalogue.entry(name) for name in entries or catalogue.names()]
-    screen = console.stdout()
     if any(entry.is_live for entry in chosen):
         try:
             enter_lab()
@@ -271,7 +270,7 @@ def make_gallery(
         for each in exhibits
     ]
     console.show(tables.Grid("", ("entry", "claims"), rows))
-    screen.print(f"site: {out / site.INDEX}", soft_wrap=True)
+    print_file("site", out / site.INDEX)
 
 
 @app.command("report", epilog="Example: anabranch report results/nsdi12-fig7 --figure figure.pdf")

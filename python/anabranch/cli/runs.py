@@ -393,7 +393,7 @@ def compare(
         typer.echo(comparison.to_json())
         return
     screen = console.stdout()
-    screen.print(f"A: {comparison.a}\nB: {comparison.b}", markup=False, soft_wrap=True)
+    console.say(f"A: {comparison.a}\nB: {comparison.b}")
     console.say(f"{tables.pairs(comparison)}\n")
     for title, table in comparison.tables():
         console.show(tables.of_report(table, title))
@@ -416,7 +416,6 @@ def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False)
         about["report"] = None if folder is None else str(folder / "report.html")
         typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
         return
-    screen = console.stdout()
     cells = results.runs["cell"].n_unique()
     if folder is None or cells <= sweep_report.MAX_CELLS_SHOWN:
         summary = sweep_report.summary(results)
@@ -424,7 +423,7 @@ def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False)
         title = "Medians over seeds [95 % interval]"
         console.show(tables.of_report(summary, title, names, may_omit=True))
     else:
-        screen.print(f"{counted(cells, 'cell')}: see the report, or read {folder / 'runs.parquet'}")
+        console.say(f"{counted(cells, 'cell')}: see the report, or read {folder / 'runs.parquet'}")
     if sweep_report.all_seeds_alike(results):
         console.say("all seeds gave the same numbers: nothing in the scenario is random")
     console.say(effort(results.provenance))

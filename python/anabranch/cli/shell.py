@@ -208,8 +208,8 @@ def _print(outcome: Outcome, out: Path | None) -> None:
     for part in tables.paths(outcome.run).fitted(screen):
         screen.print(part)
     for line in tables.effort_of(outcome.run, outcome.conditions).splitlines():
-        screen.print(line, soft_wrap=True)
+        screen.print(line, soft_wrap=True, markup=False)
     if not outcome.conditions.valid:
         screen.print("note: the emulator was late too often; do not compare these numbers")
     if out is not None:
-        screen.print(f"report: {out / 'report.html'}", soft_wrap=True)
+        screen.print(f"report: {out / 'report.html'}", soft_wrap=True, markup=False)

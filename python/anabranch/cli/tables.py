@@ -65,7 +65,7 @@ class Grid:
         No layout cuts or breaks a number. A table without rows is a line that says so.
         """
         if not self.rows:
-            yield f"{self.title or self.headings[0]}: none"
+            yield Text(f"{self.title or self.headings[0]}: none")
             yield ""
             return
         if self.title:
@@ -121,7 +121,7 @@ class Grid:
         for row in self.rows:
             table.add_column(Text(self._name(row)), justify="right", no_wrap=True)
         for index in range(self.names, len(self.headings)):
-            table.add_row(self.headings[index], *(Text(row[index]) for row in self.rows))
+            table.add_row(Text(self.headings[index]), *(Text(row[index]) for row in self.rows))
         return table
 
     def _row_by_row(self, width: int) -> RenderableType:
