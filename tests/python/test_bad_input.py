@@ -1,6 +1,7 @@
 """Bad input causes one line of explanation and exit status 2, and writes nothing."""
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -58,6 +59,17 @@ path = "wifi"
 rate = "500kbit/s"
 on = { kind = "exponential", mean = "50ms" }
 off = { kind = "exponential", mean = "50ms" }
+"""
+
+LONG = "x" * 300
+"""A name that no file can have."""
+
+TOPOLOGY = """
+from mininet.net import Mininet
+net = Mininet()
+for name in "ab":
+    net.addHost(name)
+net.addLink("a", "b", bw=8)
 """
 
 WITH_ECN = """
@@ -129,6 +141,11 @@ def folder(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> P
     live = PLAN.replace("path.wifi.rate", "connection[0].path_manager")
     live = live.replace("4Mbit/s", "full_mesh").replace("8Mbit/s", "single_path")
     (tmp_path / "live.toml").write_text(live)
+    (tmp_path / "hard_link.toml").hardlink_to(tmp_path / "good.toml")
+    inside = PLAN.replace("good.toml", "results/scenarios/short.toml")
+    (tmp_path / "inside.toml").write_text(inside)
+    (tmp_path / "topology.py").write_text(TOPOLOGY)
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "text.txt").write_text("not a scenario")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "cut.pcapng").write_bytes((finished / "good.pcapng").read_bytes()[:-7])
@@ -184,6 +201,8 @@ COMMANDS = [
     ),
     ("calibrate ecn.toml", "Linux has one setting of ecn for all connections"),
     ("twin nowhere.pcap --out .", "--out .: not a regular file"),
+    ("twin cut.pcapng --out cut.pcapng", "--out cut.pcapng: a file that this command reads"),
+    ("twin cut.pcapng --report good.toml", "--report good.toml: file exists"),
     ("run", "FILE"),
     ("run nowhere.toml", "no such file"),
     ("run .", "is a directory"),
@@ -199,6 +218,22 @@ COMMANDS = [
     ("run good.toml --pcap x.pcapng --pcap-limit 1", "not a size"),
     ("run good.toml --pcap x.pcapng --pcap-limit 2Mbit/s", "not a size"),
     ("run good.toml --pcap x.pcapng --seeds 2", "--pcap needs a single scenario"),
+    ("run good.toml --pcap results", "--pcap results: not a regular file"),
+    ("run good.toml --pcap good.toml", "--pcap good.toml: a file that this command reads"),
+    ("run good.toml --qlog good.toml", "--qlog good.toml: a file that this command reads"),
+    ("run good.toml --pcap x --qlog ./x", "--qlog x: a file that this command reads"),
+    ("run good.toml --qlog results", "--qlog results: not a regular file"),
+    ("run good.toml --qlog PIPE", "--qlog pipe: not a regular file"),
+    ("run good.toml --qlog .", "--qlog .: not a regular file"),
+    ("run good.toml --qlog EMPTY", "the name is empty"),
+    ("run results/scenarios/short.toml --out results", "short.toml: a file that this command"),
+    ("sweep inside.toml --out results", "short.toml: a file that this command reads"),
+    ("calibrate results/scenarios/short.toml --out results", "short.toml: a file that this"),
+    (f"run good.toml --seed {2**64 - 1} --seeds 2", "seed 18446744073709551616: seeds are from 0"),
+    (f"explain good.toml --seed {2**64 - 1} --what-if", "seeds are from 0 to 2**64 - 1"),
+    (f"advise good.toml --seed {2**64 - 2} --seeds 1", "seeds are from 0 to 2**64 - 1"),
+    ("run caf\udce9.toml", r"caf\xe9.toml: not UTF-8 text"),
+    ("sweep plan.toml --out r\udcff", r"r\xff: not UTF-8 text"),
     ("run good.toml --out good.toml", "file exists"),
     ("run good.toml --out good.toml/folder", "not a directory"),
     ("run good.toml --out EMPTY", "--out"),
@@ -217,6 +252,7 @@ COMMANDS = [
     ("run good.toml --path-manager fullmesh", 'did you mean "full_mesh"?'),
     ("run good.toml --scheduler lia", "unknown scheduler"),
     ("run good.toml --scheduler nowhere.py:Good", "--scheduler nowhere.py:Good: no file /"),
+    (f"run good.toml --scheduler {LONG}.py:Good", "file name too long"),
     ("run good.toml --scheduler good_policies.py", "write FILE.py:CLASS"),
     ("run good.toml --scheduler good_policies.py:", "write FILE.py:CLASS"),
     ("run good.toml --scheduler good_policies.py:Nobody", "no class Nobody"),
@@ -234,6 +270,7 @@ COMMANDS = [
     ("advise mine.toml", 'connection[0].scheduler: "mine.py:Mine": no file /'),
     ("advise good.toml --scheduler good_policies.py:Other", "Other is not a scheduler"),
     ("advise --path 8Mbit/s,20ms --scheduler ecf", "--scheduler ecf: no connection of --path uses"),
+    ("shell good.toml --pcap good.toml -- true", "good.toml: a file that this command reads"),
     ("shell mine.toml -- true", 'connection[0].scheduler: "mine.py:Mine": no file /'),
     (
         "shell good.toml --client kernel --scheduler good_policies.py:Good -- true",
@@ -280,9 +317,13 @@ COMMANDS = [
     ("compare results results --out nowhere/x.json", "no such file"),
     ("compare results results --out good.toml/x.json", "not a directory"),
     ("compare results results --out .", "--out .: not a regular file"),
+    ("compare results results --out results/runs.parquet", "a file that this command reads"),
     ("report", "DIR"),
     ("report nowhere", "nowhere: provenance.json is missing"),
     ("report good.toml", "provenance.json is missing"),
+    (f"report {LONG}", "file name too long"),
+    ("report results --figure good.toml/x.pdf", "--figure good.toml/x.pdf: not a directory"),
+    ("report results --figure EMPTY", "--figure"),
     ("report .", "provenance.json is missing"),
     ("analyze", "FILE"),
     ("analyze nowhere.pcap", "nowhere.pcap"),
@@ -290,17 +331,24 @@ COMMANDS = [
     ("analyze .", "directory"),
     ("analyze cut.pcapng --csv", "--csv needs --out"),
     ("analyze cut.pcapng --out EMPTY", "--out"),
+    ("analyze cut.pcapng --qlog cut.pcapng", "--qlog cut.pcapng: a file that this command reads"),
     ("export good.toml", "--to"),
     ("export good.toml --to ns3", "--to"),
     ("export nowhere.toml --to tc", "nowhere.toml: no such file"),
     ("export good.toml --to tc --out .", "not a regular file"),
+    ("export good.toml --to tc --out good.toml", "--out good.toml: a file that this command reads"),
+    ("export good.toml --to tc --out hard_link.toml", "a file that this command reads"),
+    (f"export good.toml --to tc --out {LONG}", f"--out {LONG}: file name too long"),
     ("import", "SCRIPT.py"),
     ("import nowhere.py", "nowhere.py: no such file"),
     ("import good.toml", "good.toml:"),
     ("import cut.pcapng", "cut.pcapng: not UTF-8 text"),
+    ("import topology.py --out topology.py", "--out topology.py: a file that this command reads"),
     ("conform", "FILE"),
     ("conform nowhere", "no such file"),
     ("conform bad.pkt", "bad.pkt"),
+    (f"conform {LONG}", "file name too long"),
+    ("conform binary", "binary: not UTF-8 text; name .pkt files"),
     ("conform bad.pkt --platform bsd", "--platform"),
 ]
 
@@ -308,7 +356,8 @@ COMMANDS = [
 @pytest.mark.parametrize(("arguments", "words"), COMMANDS)
 def test_commands(arguments: str, words: str, folder: Path, capsys: Captured) -> None:
     before = files(folder)
-    status = run_command([word.replace("EMPTY", "") for word in arguments.split()])
+    words_given = [word.replace("EMPTY", "").replace("PIPE", "pipe") for word in arguments.split()]
+    status = run_command(words_given)
     assert words.lower() in complaint(capsys, status=status).lower()
     assert files(folder) == before, "nothing is written"
 
@@ -357,6 +406,8 @@ SCENARIOS = [
     ('scheduler = "min_rtt"', 'scheduler = "min_rt"', 'did you mean "min_rtt"?'),
     ('scheduler = "min_rtt"', 'scheduler = { kind = "ecf", beta = -1 }', "beta"),
     ('scheduler = "min_rtt"', 'scheduler = "custom:mine"', "--scheduler FILE.py:CLASS"),
+    ('scheduler = "min_rtt"', r'scheduler = "a\u0000.py:Mine"', "embedded null byte"),
+    ("bytes = 4", f"bytes = {'4' * 5000}", "overflow"),
     ('congestion_control = "lia"', 'congestion_control = "vegas"', 'did you mean "wvegas"?'),
     ('penalisation = "conext13"', 'penalisation = "conext"', "penalisation"),
     ('kind = "blocks"', 'kind = "block"', 'did you mean "blocks"?'),
@@ -394,6 +445,8 @@ PLANS = [
     ("seeds = 1", "seeds = [1, 2**64]", "line"),
     ("seeds = 1", "seeds = 600000", "at most 1,000,000"),
     ("seeds = 1", "keep = ['sample']", 'did you mean "samples"?'),
+    ("seeds = 1", f"seeds = {'1' * 5000}", "plan.toml: Exceeds the limit"),
+    ("good.toml", r"a\u0000", r"a\x00: embedded null byte"),
     ("good.toml", "nowhere.toml", "no such file"),
     ("path.wifi.rate", "path.wify.rate", 'did you mean "wifi"?'),
     ('"4Mbit/s"', "2020-01-01", "path.wifi.rate: datetime.date(2020, 1, 1): write text"),
@@ -401,7 +454,8 @@ PLANS = [
      "plan.toml: connection[0].scheduler = nowhere.py:Mine: "),
     ('["4Mbit/s", "8Mbit/s"]', "[]", "not a list of values"),
     ('["4Mbit/s", "8Mbit/s"]', '{ values = ["4Mbit/s"] }', "exactly { keys = [...], values"),
-    ('"path.wifi.rate" =', "cell =", "choose another name"),
+    ('"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]',
+     'cell = { keys = ["path.wifi.rate"], values = ["4Mbit/s"] }', "choose another name"),
     ('"path.wifi.rate" =', "goodput_mbps =", "goodput_mbps"),
     ("[factors]", "factor = 1\n[factors]", 'did you mean "factors"?'),
     ('[factors]\n"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]', WIDE.format(kind="wsp", points=10**8),
@@ -412,6 +466,11 @@ PLANS = [
      "too many"),
     ('[factors]\n"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]', WIDE.format(kind="xyz", points=3),
      'unknown kind "xyz"'),
+    ('[factors]\n"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]',
+     WIDE.format(kind="lhs", points=3).replace("2Mbit", "1e999Mbit"), "to 1e999Mbit/s is too wide"),
+    ('[factors]\n"path.wifi.rate" = ["4Mbit/s", "8Mbit/s"]',
+     WIDE.format(kind="lhs", points=3).replace("Mbit/s", "packets").replace("2p", "1e999p"),
+     "to 1e999packets is too wide"),
 ]  # fmt: skip
 
 
@@ -500,6 +559,14 @@ def test_damaged_results(damage: str, folder: Path, capsys: Captured) -> None:
     DAMAGES[damage](folder / "results")
     line = complaint(capsys, status=run_command(["report", "results"]))
     assert "results" in line or "entry" in line
+
+
+def test_a_damaged_scenario_of_results_is_not_compared(folder: Path, capsys: Captured) -> None:
+    shutil.copytree("results", "other")
+    (folder / "other" / "scenarios" / "short.toml").write_text("x = [")
+    line = complaint(capsys, status=run_command(["compare", "results", "other"]))
+    assert "other: scenarios/short.toml: " in line
+    assert "make the results again" in line
 
 
 def test_a_damaged_capture_is_shown_up_to_the_damage(folder: Path, capsys: Captured) -> None:
