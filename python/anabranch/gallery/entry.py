@@ -13,7 +13,7 @@ from typing import Any
 
 from anabranch.batches.reduction import Task
 from anabranch.gallery.metrics import Metric
-from anabranch.gallery.parameters import Parameter, quoted
+from anabranch.gallery.parameters import Parameter, parameters, quoted
 from anabranch.gallery.systems import Source
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
@@ -187,8 +187,10 @@ class Cell:
         """The run of this cell with a seed."""
         if isinstance(self.scenario, Written):
             scenario = loading.of_text(self.scenario.toml, self.scenario.name)
+        elif isinstance(self.scenario, SeededScenario):
+            scenario = loading.of(self.scenario.of_seed(seed))
         else:
-            scenario = loading.of(self._scenario(self.scenario, seed))
+            scenario = loading.of(self.scenario.starting_at(start_time(seed)))
         if self.source is not None:
             scenario = self.source.system.scenario(scenario, self.source.studied)
         return Task(
@@ -202,12 +204,6 @@ class Cell:
             may_fail=self.may_fail,
             hosts=self.hosts,
         )
-
-    @staticmethod
-    def _scenario(scenario: Scenario | SeededScenario, seed: int) -> Scenario:
-        if isinstance(scenario, SeededScenario):
-            return scenario.of_seed(seed)
-        return scenario.starting_at(start_time(seed))
 
 
 class Overview:
@@ -234,7 +230,8 @@ class Entry:
     title: str
     question: str
     references: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: str | tuple[Parameter, ...]
+    """The rows of a table, or its text: see `gallery.parameters`."""
     quick: Tier
     full: Tier
     design: Cells
@@ -274,7 +271,8 @@ class Entry:
         The tiers differ only in durations and in the number of settings of a design.
         """
         scenarios = {cell.key: cell.task(1).scenario.settings for cell in self.cells(self.quick)}
-        rows = quoted(self.parameters, scenarios)
+        given = self.parameters
+        rows = quoted(parameters(given) if isinstance(given, str) else given, scenarios)
         if self.source is None:
             return rows
         return (Parameter("system", self.source.system.name, self.source.says), *rows)

@@ -1,8 +1,5 @@
 """Peng, Walid, Hwang, Low 2016: BALIA, a balance of TCP-friendliness and responsiveness."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, estimate, in_words, mean
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import flow, network_path
@@ -113,10 +109,7 @@ CLAIMS = (
             f"E10.balia-{name}",
             f"{where}, BALIA takes about the share of one TCP flow.",
             "Peng et al. 2016: TCP-friendliness; range: this project",
-            each(
-                f"mean share of BALIA with one, two and three subflows, {core}",
-                nsdi11_lia.mean_shares("mean share of BALIA", BALIA, core, SUBFLOWS, f", {core}"),
-            ),
+            nsdi11_lia.mean_shares(BALIA, core, f", {core}"),
             where=_NEXT_TO_TCP,
             bounds="E10.balia-fair",
         )
@@ -158,7 +151,7 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Convergence times, shares next to TCP, and the goodput of TCP users in scenario C."""
     times = in_words(results, STYLES, convergence_s, "s")
     users = (
@@ -183,7 +176,7 @@ ENTRY = Entry(
     question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
     "new capacity sooner than OLIA?",
     references=cited("Peng et al. 2016", "CoNEXT'12"),
-    parameters=parameters(f"""
+    parameters=f"""
         one bottleneck | <path.core.rate>, <path.core.rtt> RTT, as in nsdi11-lia
         random loss | <path.core.loss in *_random-loss_*>, queue of
             <path.core.limit in *_random-loss_*>
@@ -193,7 +186,7 @@ ENTRY = Entry(
             {BEFORE_MBPS} Mbit/s for the first {STEP_AT_S} s
         time after the step | {STEP_MEASURED_S} s in both tiers
         workload, TCP | bulk; NewReno
-    """),
+    """,
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     design=cells,

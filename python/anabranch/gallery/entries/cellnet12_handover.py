@@ -1,8 +1,5 @@
 """Paasch, Detal, Duchene, Raiciu, Bonaventure, CellNet 2012: handover between WiFi and 3G."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -11,15 +8,14 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
-from anabranch.gallery.shared.connections import flow
+from anabranch.gallery.shared.connections import flow, outages
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change
+from anabranch.scenarios.scenario import Blocks
 
 FULL, BACKUP, SINGLE, TCP = "full", "backup", "single path", "TCP over WiFi"
 FULL_M12 = "full+M1,2"
@@ -31,22 +27,20 @@ STYLES = {
     SINGLE: Style(ORANGE, (0, (2, 1)), "D"),
     TCP: Style(RED, (0, (1, 1)), "v"),
 }
-_SHOWN = {mode: STYLES[mode] for mode in MODES}
+
 _MANAGERS = {BACKUP: "backup", SINGLE: "single_path"}
 
 OFF, SILENT = "WiFi is turned off", "WiFi falls silent"
 """The client notices the former. The latter, it has to find out. Its upload makes that possible."""
 _DIRECTIONS: dict[str, Literal["download", "upload"]] = {OFF: "download", SILENT: "upload"}
-_WIFI, _3G = replace(WIFI, jitter="1ms"), replace(THREE_G, jitter="5ms")
+
 AWAY_S, BACK_S = 20, 35
 
 at = Factors("mode", "event")
 
 
 def _cell(tier: Tier, mode: str, event: str) -> Cell:
-    noticed = event == OFF
-    away = Change(at=f"{AWAY_S}s", state="down", noticed=noticed)
-    back = Change(at=f"{BACK_S}s", state="up", noticed=noticed)
+    outage = outages(AWAY_S, BACK_S, noticed=event == OFF)
     connection = flow(
         ("wifi",) if mode == TCP else None,
         buffers="500kB",
@@ -56,7 +50,7 @@ def _cell(tier: Tier, mode: str, event: str) -> Cell:
         remedies=M12 if mode == FULL_M12 else None,
         workload=Blocks(),
     )
-    paths = (replace(_WIFI, changes=(away, back)), _3G)
+    paths = (replace(WIFI, jitter="1ms", changes=outage), replace(THREE_G, jitter="5ms"))
     return tier.cell(at(mode, event), paths, connection, warm_up=None)
 
 
@@ -114,7 +108,7 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Causes of the different pauses."""
     pause, goodput = (metric.texts(results, partial(at, event=OFF)) for metric in (PAUSE, GOODPUT))
     return [
@@ -132,7 +126,7 @@ ENTRY = Entry(
     question="A phone leaves its WiFi. How long does a connection pause if 3G is always used, open "
     "and idle, or not open at all?",
     references=cited("CellNet'12", "RFC 8041"),
-    parameters=parameters(f"""
+    parameters=f"""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s) | as in nsdi12-fig7
         outage | WiFi is away from {AWAY_S} s to {BACK_S} s
@@ -141,7 +135,7 @@ ENTRY = Entry(
         modes | full_mesh, backup, single_path | CellNet'12
         M1,2 | opportunistic retransmission and penalisation | NSDI'12
         workload | blocks of <connection.*.block_size>; <connection.*.send_buffer> in both buffers
-    """),
+    """,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
     design=grid(_cell, event=_DIRECTIONS, mode=STYLES),
@@ -155,7 +149,11 @@ ENTRY = Entry(
             "Longest pause",
             "Longest time without a delivered block around the moment when WiFi goes away.",
             panels.bars_of(
-                {"turned off": OFF, "falls silent": SILENT}, PAUSE, at, _SHOWN, x="WiFi"
+                {"turned off": OFF, "falls silent": SILENT},
+                PAUSE,
+                at,
+                {mode: STYLES[mode] for mode in MODES},
+                x="WiFi",
             ),
         ),
         Panel(

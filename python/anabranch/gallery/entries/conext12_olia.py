@@ -1,8 +1,6 @@
 """Khalili et al., CoNEXT 2012: OLIA, and the goodput that LIA takes from TCP users."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import polars as pl
@@ -12,7 +10,6 @@ from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import by_seed, in_words, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
@@ -158,7 +155,7 @@ def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
     return in_words(results, curves, lambda curve: median(goodput(TCP, curve, users)))
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Goodput of the TCP users next to each algorithm."""
     words = (
         f"next to {users} multipath users: {of_tcp_users(results, users, STYLES)} Mbit/s"
@@ -177,7 +174,7 @@ ENTRY = Entry(
     question="Multipath users with a link of their own also use a link that TCP users depend on. "
     "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
     references=cited("CoNEXT'12"),
-    parameters=parameters("""
+    parameters="""
         topology | scenario C: private links, and one link shared by all | CoNEXT'12
         users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers: this project
         links | private: <path.own0.rate> each; shared: 2 Mbit/s for each TCP user
@@ -185,7 +182,7 @@ ENTRY = Entry(
         queues | RED, from half to twice the bandwidth-delay product
         workload | bulk, download | CoNEXT'12
         TCP users | NewReno | CoNEXT'12
-    """),
+    """,
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     design=cells,

@@ -1,8 +1,5 @@
 """Paasch, Khalili, Bonaventure, CoNEXT 2013: penalisation over a design of 400 settings."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -125,7 +122,7 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Medians of the benefit, and the source of the ranges."""
     parts = (
         f"{curve.removeprefix('2012, ')} {gain(curve, OLD)(results).text()}"

@@ -1,7 +1,5 @@
 """Lim et al., CoNEXT 2017: ECF, a scheduler that leaves the end of a transfer to the fast path."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -13,7 +11,6 @@ from anabranch.gallery.claims import Needs, Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, waiting_ms
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
@@ -21,7 +18,7 @@ from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
-from anabranch.results.folder import Results
+from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import RequestResponse
 from anabranch.words import listed
 
@@ -88,10 +85,10 @@ def _bytes(mbps: float) -> int:
 
 def _requests(workload: str, amount: float) -> RequestResponse:
     """Chunks of video, or one download."""
+    request = partial(RequestResponse, request_size="400B")
     if workload == STREAM:
-        size = f"{_bytes(amount)}B"
-        return RequestResponse(request_size="400B", response_size=size, interval=f"{CHUNK_S}s")
-    return RequestResponse(request_size="400B", response_size=f"{amount:g}KiB", count=1)
+        return request(response_size=f"{_bytes(amount)}B", interval=f"{CHUNK_S}s")
+    return request(response_size=f"{amount:g}KiB", count=1)
 
 
 def throughput_mbps(curve: str, mbps: float = JUDGED_MBPS, rates: str = UNEQUAL) -> Values:
@@ -100,17 +97,17 @@ def throughput_mbps(curve: str, mbps: float = JUDGED_MBPS, rates: str = UNEQUAL)
     return derived(lambda ms: _bytes(mbps) * 8e-3 / ms, times)
 
 
+def _judged(curve: str, mbps: float = JUDGED_MBPS) -> dict[str, Factor]:
+    return at(curve, STREAM, UNEQUAL, mbps)
+
+
 def _restarts(curve: str, mbps: float = JUDGED_MBPS) -> Values:
-    return IDLE_RESTARTS.values(at(curve, STREAM, UNEQUAL, mbps))
+    return IDLE_RESTARTS.values(_judged(curve, mbps))
 
 
 def out_of_order_s(curve: str, mbps: float = JUDGED_MBPS) -> Values:
     """Mean time that bytes wait for earlier bytes, for each seed, by Little's law."""
-    return derived(lambda ms: ms / 1e3, waiting_ms(at(curve, STREAM, UNEQUAL, mbps)))
-
-
-def _download(curve: str, rates: str, kib: float) -> Values:
-    return MEAN.values(at(curve, DOWNLOAD, rates, kib))
+    return derived(lambda ms: ms / 1e3, waiting_ms(_judged(curve, mbps)))
 
 
 _UNEQUAL_VIDEO = f"{UNEQUAL} Mbit/s, video of {JUDGED_MBPS:g} Mbit/s"
@@ -145,7 +142,9 @@ def _downloads(
     return for_each(
         words,
         DOWNLOADS,
-        lambda rates: compare(_download(ECF, rates, kib), _download(DEFAULT, rates, kib)),
+        lambda rates: compare(
+            *(MEAN.values(at(curve, DOWNLOAD, rates, kib)) for curve in (ECF, DEFAULT))
+        ),
         words.format(listed(DOWNLOADS)),
     )
 
@@ -237,13 +236,7 @@ def _download_panel(rates: str) -> Panel:
     return Panel(f"Downloads, {rates} Mbit/s", caption, draw)
 
 
-_LTE_WINDOWS = {
-    curve: (at(curve, STREAM, UNEQUAL, JUDGED_MBPS) | {"path_name": "lte"}, "cwnd", STYLES[curve])
-    for curve in (DEFAULT, ECF)
-}
-
-
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Causes of the schedulers' differences, and conditions of the paper's numbers."""
 
     def over_rates(values: Callable[[float], float], form: str) -> str:
@@ -257,7 +250,7 @@ def notes(results: Results) -> Sequence[str]:
         return over_rates(lambda mbps: float(np.median(_restarts(curve, mbps)(results))), ".0f")
 
     def seconds(curve: str) -> float:
-        return MEAN.number(results, at(curve, STREAM, UNEQUAL, JUDGED_MBPS)) / 1e3
+        return MEAN.number(results, _judged(curve)) / 1e3
 
     rates = ", ".join(f"{mbps:g}" for mbps in VIDEO_MBPS)
     return [
@@ -305,7 +298,7 @@ ENTRY = Entry(
     question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
     "transfers finish sooner?",
     references=cited("CoNEXT'17"),
-    parameters=parameters("""
+    parameters="""
         rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
         round-trip times without queue | WiFi <path.wifi.rtt> ± <path.wifi.jitter>, LTE
             <path.lte.rtt> ± <path.lte.jitter> | this project: see the notes
@@ -322,7 +315,7 @@ ENTRY = Entry(
         remedies | M1 and M2 (CoNEXT'13) with every scheduler | as in Multipath TCP 0.89
         congestion control, buffers | <congestion control>; 4 and 6 MiB, the defaults
         Nagle's algorithm | off
-    """),
+    """,
     quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
     design=grid(_cell, setting=SETTINGS, curve=STYLES),
@@ -365,7 +358,10 @@ ENTRY = Entry(
             "LTE's window, video of 8 Mbit/s",
             "Congestion window, first seed.",
             panels.series(
-                _LTE_WINDOWS,
+                {
+                    curve: (_judged(curve) | {"path_name": "lte"}, "cwnd", STYLES[curve])
+                    for curve in (DEFAULT, ECF)
+                },
                 "congestion window of LTE (kB)",
                 scale=1e-3,
                 shown_s=(30, 60),

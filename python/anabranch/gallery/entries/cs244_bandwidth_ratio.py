@@ -1,17 +1,15 @@
 """CS244 2015, Figures 2 to 4: the delay figure of NSDI 2012 with faster WiFi."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.claims import Needs, Quantity, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
 from anabranch.gallery.parameters import parameters
@@ -24,7 +22,6 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks
 from anabranch.words import listed
 
 RATES_MBPS = (8, 16, 32, 64)
@@ -65,16 +62,6 @@ SEND_BUFFER = "200KiB"
 at = Factors("curve", "wifi_mbps", "setting")
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every curve at every WiFi rate, in every setting."""
-    return [
-        _cell(tier, curve, rate, setting)
-        for setting in SETTINGS
-        for rate in RATES_MBPS
-        for curve in _curves(setting)
-    ]
-
-
 def _curves(setting: str) -> tuple[str, ...]:
     return CURVES_WITH_2012 if setting == DRAWN else CURVES
 
@@ -82,7 +69,7 @@ def _curves(setting: str) -> tuple[str, ...]:
 def _cell(tier: Tier, curve: str, rate: int, tag: str) -> Cell:
     setting = SETTINGS[tag]
     wifi = dataclasses.replace(wifi_3g.WIFI, rate=f"{rate}Mbit/s", limit=setting.queue)
-    main = wifi_3g.connection(curve, SEND_BUFFER, setting.receive, Blocks(block_size="8KiB"))
+    main = wifi_3g.connection(curve, SEND_BUFFER, setting.receive)
     return tier.cell(
         at(curve, rate, tag),
         (wifi, dataclasses.replace(wifi_3g.THREE_G, jitter="50ms", jitter_model="fifo")),
@@ -105,8 +92,7 @@ def _tail_grows(results: Results, setting: str) -> Sample:
     from scipy.stats import spearmanr  # the import takes most of a second
 
     tails = _tails(results, setting)
-    correlation = [spearmanr(RATES_MBPS, tails[:, n])[0] for n in range(tails.shape[1])]
-    return np.asarray(np.nan_to_num(np.array(correlation)))
+    return np.asarray(np.nan_to_num([spearmanr(RATES_MBPS, tail)[0] for tail in tails.T]))
 
 
 def _tail(setting: str) -> Quantity:
@@ -123,21 +109,11 @@ def _means(above: str, below: str, rate: int, setting: str) -> Measure:
     return MEAN.ratio(at(above, rate, setting), at(below, rate, setting))
 
 
-def _effect_ratio(setting: str) -> Measure:
-    """mean(regular) / mean(M1,2) at the highest rate of WiFi, over the same at the lowest."""
-    a, b, c, d = (
-        MEAN.values(at(curve, rate, setting))
-        for rate in (RATES_MBPS[-1], RATES_MBPS[0])
-        for curve in (MPTCP, MPTCP_M12)
-    )
-    return ratio_of_ratios(a, b, c, d)
+_BOTH = (MPTCP, MPTCP_M12)
 
 
 def _used(setting: str, curves: Iterable[str], rates: Iterable[int]) -> Needs:
     return wifi_3g.used(*at.every(curves, rates, setting))
-
-
-_BOTH = (MPTCP, MPTCP_M12)
 
 
 def _claims(tag: str) -> list[Claim]:
@@ -181,15 +157,14 @@ def _claims(tag: str) -> list[Claim]:
             f"With {setting.words}, the bulk of MPTCP's delays stays where it is as WiFi becomes "
             "faster.",
             f"{setting.source}; medians instead of peaks: this project",
-            each(
+            for_each(
+                f"change of the median of {{}} from {RATES_MBPS[0]} to {{}} Mbit/s",
+                product(_BOTH, RATES_MBPS[1:]),
+                lambda curve, rate: P50.distance(
+                    at(curve, rate, tag), at(curve, RATES_MBPS[0], tag)
+                ),
                 f"change of the median from {RATES_MBPS[0]} Mbit/s on, without and with the "
                 "mechanisms",
-                {
-                    f"change of the median of {curve} from {RATES_MBPS[0]} to {rate} Mbit/s": (
-                        P50.distance(at(curve, rate, tag), at(curve, RATES_MBPS[0], tag))
-                    )
-                    for curve, rate in product(_BOTH, RATES_MBPS[1:])
-                },
             ),
             needs=_used(tag, _BOTH, RATES_MBPS),
             bounds="E1s.4-peaks-similar",
@@ -200,7 +175,13 @@ def _claims(tag: str) -> list[Claim]:
             setting.source,
             Quantity(
                 f"mean(regular) / mean(M1,2), at {RATES_MBPS[-1]} Mbit/s / at {RATES_MBPS[0]}",
-                _effect_ratio(tag),
+                ratio_of_ratios(
+                    *(
+                        MEAN.values(at(curve, rate, tag))
+                        for rate in (RATES_MBPS[-1], RATES_MBPS[0])
+                        for curve in _BOTH
+                    )
+                ),
             ),
             needs=_used(tag, _BOTH, (RATES_MBPS[0], RATES_MBPS[-1])),
             bounds="E1s.5-less-effective",
@@ -215,7 +196,7 @@ def _mean_over_rate(setting: str, words: str, caption: str) -> Panel:
     return Panel(f"Mean delay, {words}", caption, draw)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """3G's share of the bytes, and the delay with both mechanisms relative to TCP over WiFi."""
 
     def factor(curve: str, rate: int) -> str:
@@ -273,7 +254,9 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
-    design=cells,
+    design=joined(
+        *(grid(_cell, tag=(tag,), rate=RATES_MBPS, curve=_curves(tag)) for tag in SETTINGS)
+    ),
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=wifi_3g.cs244_system("CS244'15"),
     claims=tuple(claim for setting in SETTINGS for claim in _claims(setting)),

@@ -1,7 +1,5 @@
 """CS244 2014: how jitter on 3G changes the delay of blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -23,7 +21,6 @@ from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
-from anabranch.scenarios.scenario import Blocks
 
 JITTERS_MS = (100, 150, 200, 250)
 RECEIVE_KIB = (30, 60, 200)
@@ -42,7 +39,7 @@ def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> 
     return tier.cell(
         at(curve, kib, jitter, model),
         (WIFI, replace(THREE_G, jitter=f"{jitter}ms", jitter_model=model)),
-        wifi_3g.connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),
+        wifi_3g.connection(curve, "200KiB", f"{kib}KiB"),
         words=(curve, f"{kib}kib", f"{jitter}ms", model),
         name=f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
         keep_blocks=True,
@@ -66,9 +63,7 @@ def _both_ends(mean: str, ends: Sequence[dict[str, Factor]], then: str) -> Calla
 
 def _claims(kib: int, model: str) -> list[Claim]:
     where = f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}"
-    source = "Cullen & Barber, CS244'14"
-    if model != "reordering":
-        source += "; model: this project"
+    source = f"Cullen & Barber, CS244'14{'; model: this project' if model == 'fifo' else ''}"
     regular, remedied = _ends(MPTCP, kib, model), _ends(MPTCP_M12, kib, model)
     return [
         claim(
@@ -128,16 +123,15 @@ def _means(model: str) -> panels.Draw:
     curves: panels.Curves = {
         f"{curve}, {kib} KiB": (
             {"curve": curve, "receive_kib": kib, "jitter_model": model},
-            Style(STYLES[curve].colour, _LINES[kib], STYLES[curve].marker),
+            replace(STYLES[curve], line=line),
         )
-        for kib, curve in product(RECEIVE_KIB, (MPTCP, MPTCP_M12))
+        for (kib, line), curve in product(_LINES.items(), (MPTCP, MPTCP_M12))
     }
-
     x = "jitter of 3G (± ms)"
     return panels.over("jitter_ms", MEAN_OF_BLOCK, curves, x, xticks=JITTERS_MS)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """3G's share of the bytes, the delay over WiFi alone, and why the mode is not judged."""
 
     def on_3g(curve: str, kib: int, model: str) -> str:
@@ -149,27 +143,25 @@ def notes(results: Results) -> Sequence[str]:
         first, last = (MEAN.number(results, cell) for cell in _ends(curve, kib, model))
         return f"{first:.0f} → {last:.0f} ms"
 
+    shares = (
+        f"{on_3g(MPTCP, kib, model)} of MPTCP's bytes and {on_3g(MPTCP_M12, kib, model)} "
+        f"with both mechanisms at {kib} KiB ({WORDS[model]})"
+        for model in MODELS
+        for kib in RECEIVE_KIB
+    )
+    changes = (
+        f"{kib} KiB, {WORDS[model]}: MPTCP {means(MPTCP, kib, model)}, with both mechanisms "
+        f"{means(MPTCP_M12, kib, model)}"
+        for kib in RECEIVE_KIB
+        for model in MODELS[::-1]
+    )
     wifi = MEAN.text(results, at(wifi_3g.TCP_WIFI, 200, 0, "fifo"))
     return [
         "The students of CS244'14 tuned their links until the plot looked like the paper's. The "
         "links of this experiment are theirs, not the paper's.",
-        "Over the four values of jitter, 3G carried "
-        + "; ".join(
-            f"{on_3g(MPTCP, kib, model)} of MPTCP's bytes and {on_3g(MPTCP_M12, kib, model)} "
-            f"with both mechanisms at {kib} KiB ({WORDS[model]})"
-            for model in MODELS
-            for kib in RECEIVE_KIB
-        )
-        + ".",
+        f"Over the four values of jitter, 3G carried {'; '.join(shares)}.",
         f"TCP over WiFi alone has a mean delay of {wifi} with a receive buffer of 200 KiB.",
-        "From 100 to 250 ms of jitter, the mean delay changes as follows. "
-        + "; ".join(
-            f"{kib} KiB, {WORDS[model]}: MPTCP {means(MPTCP, kib, model)}, with both mechanisms "
-            f"{means(MPTCP_M12, kib, model)}"
-            for kib in RECEIVE_KIB
-            for model in MODELS[::-1]
-        )
-        + ".",
+        f"From 100 to 250 ms of jitter, the mean delay changes as follows. {'; '.join(changes)}.",
         "The source compares modes: the middle of the fullest bin of 20 ms. The densities have "
         "several peaks, so the mode jumps between them, and the claims judge means. At 30 KiB, a "
         "narrow peak lies at 80–100 ms: 200 KiB take this time over WiFi alone, at one window of "

@@ -1,8 +1,5 @@
 """CSWS 2014, NorNet: four schedulers over WLAN and cellular paths, with two sizes of buffers."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
@@ -13,7 +10,6 @@ from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, in_words, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.uncertain import LINKS
@@ -91,7 +87,7 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """The buffering delays."""
 
     def delays(pair: str) -> str:
@@ -113,14 +109,14 @@ ENTRY = Entry(
     question="Over WLAN and a bufferbloated cellular path, which scheduler has the best goodput "
     "if buffers are bounded, and the least buffering delay if they are not?",
     references=cited("CSWS'14", "slides of Alay et al."),
-    parameters=parameters("""
+    parameters="""
         paths | WLAN next to 3G1 and next to 3G2, as in ferlin14-bufferbloat
         transfer | <connection.*.size>, download | CSWS'14: 16 MB
         buffers | <connection.*_buffer>, send = receive | CSWS'14
         congestion control | <congestion control> | CSWS'14
         schedulers | as in csws14-schedulers-bulk | CSWS'14
         buffering delay | mean out-of-order bytes / goodput | this project: Little's law
-    """),
+    """,
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
     design=grid(_cell, buffers=_SIZE, pair=WITH_WLAN, curve=STYLES),

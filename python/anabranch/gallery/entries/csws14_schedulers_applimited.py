@@ -1,9 +1,5 @@
 """Paasch, Ferlin, Alay, Bonaventure, CSWS 2014: schedulers with an application-limited source."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
 
 from anabranch.gallery import panels
@@ -202,7 +198,7 @@ def _draw_jitter(results: Results, axes: Axes) -> None:
     panels.dress(axes, {}, y="95th percentile of the jitter (ms)")
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Median increases at both rates."""
     words = []
     for rate in RATES_KBPS:

@@ -1,8 +1,5 @@
 """Paasch, Ferlin, Alay, Bonaventure, CSWS 2014: schedulers with bulk data over a design."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -106,7 +103,7 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Medians and means of the benefit of every scheduler."""
     return [
         two_path_design.benefits_in_words(results, STYLES, _in_words),

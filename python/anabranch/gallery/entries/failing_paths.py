@@ -1,9 +1,5 @@
 """Public reports of pauses after a path fails, with the model of Linux and with the engine."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,13 +7,18 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
-from anabranch.gallery.shared.connections import LINUX_6_18, flow, model_of_linux, network_path
+from anabranch.gallery.shared.connections import (
+    LINUX_6_18,
+    flow,
+    model_of_linux,
+    network_path,
+    outages,
+)
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Cbr, Change, Connection
+from anabranch.scenarios.scenario import Cbr, Connection
 
 LINUX, SOON, BACKUP, ENGINE = "Linux", "Linux, stale_loss_cnt 1", "Linux, b as backup", "engine"
 STYLES = {
@@ -28,36 +29,28 @@ STYLES = {
 }
 ONE, ALL = "one path fails", "both paths fail"
 AT_S, AGAIN_S = 20, 40
-_WORKLOAD = Cbr(rate="2Mbit/s", block_size="8KiB")
+
 
 at = Factors("stack", "event")
 
 
 def _connection(stack: str) -> Connection:
-    shared: dict[str, Any] = {"direction": "upload", "workload": _WORKLOAD}
+    workload = Cbr(rate="2Mbit/s", block_size="8KiB")
+    shared: dict[str, Any] = {"direction": "upload", "workload": workload}
     if stack == ENGINE:
         return flow(path_manager="full_mesh", **shared)
     manager = {"kind": "backup", "regular": "a"} if stack == BACKUP else "full_mesh"
-    linux = model_of_linux(scheduler="linux", path_manager=manager, **shared)
-    return replace(linux, host={**LINUX_6_18, "stale_loss_cnt": 1} if stack == SOON else LINUX_6_18)
+    host = {**LINUX_6_18, "stale_loss_cnt": 1} if stack == SOON else LINUX_6_18
+    return model_of_linux(host=host, scheduler="linux", path_manager=manager, **shared)
 
 
 def cell(tier: Tier, stack: str, event: str) -> Cell:
     """The stream of a stack while one path fails, or both."""
-    failure = (
-        Change(at=f"{AT_S}s", state="down", noticed=False),
-        Change(at=f"{AGAIN_S}s", state="up", noticed=False),
-    )
+    failure = outages(AT_S, AGAIN_S)
+    path = partial(network_path, limit="100packets", jitter="1ms")
     paths = (
-        network_path("a", "20Mbit/s", "15ms", "100packets", changes=failure, jitter="1ms"),
-        network_path(
-            "b",
-            "10Mbit/s",
-            "30ms",
-            "100packets",
-            changes=failure if event == ALL else (),
-            jitter="1ms",
-        ),
+        path("a", "20Mbit/s", "15ms", changes=failure),
+        path("b", "10Mbit/s", "30ms", changes=failure if event == ALL else ()),
     )
     return tier.cell(at(stack, event), paths, _connection(stack), warm_up=None)
 
@@ -95,15 +88,14 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """The stalls, and what the reports leave open."""
-    one, both = (STALL_S.texts(results, partial(at, event=event)) for event in (ONE, ALL))
+    one, both = (
+        "; ".join(f"{stack} {STALL_S.text(results, at(stack, event))}" for stack in STYLES)
+        for event in (ONE, ALL)
+    )
     return [
-        "Longest stalls if one path fails: "
-        + "; ".join(f"{stack} {one(stack)}" for stack in STYLES)
-        + ". If both fail: "
-        + "; ".join(f"{stack} {both(stack)}" for stack in STYLES)
-        + ".",
+        f"Longest stalls if one path fails: {one}. If both fail: {both}.",
         "The reports state neither rates nor delays, so both paths are choices of this project. "
         "Their pauses fit paths that failed together, or addresses that Linux did not join again.",
     ]
@@ -113,7 +105,7 @@ ENTRY = Entry(
     title="Public reports of pauses after a path fails",
     question="How long does a stream pause after a path fails, in Linux and with the engine?",
     references=cited("openmptcprouter 4254", "mptcp_net-next 554"),
-    parameters=parameters(f"""
+    parameters=f"""
         a | <path.a>
         b | <path.b>
         failure | everything is lost without a notice, from {AT_S} s to {AGAIN_S} s
@@ -121,7 +113,7 @@ ENTRY = Entry(
         Linux | the model of Linux 6.18, with tuned buffers
         stale_loss_cnt | 4, and 1
         engine | full_mesh, with the engine's own buffers
-    """),
+    """,
     quick=Tier("quick", seeds=5, measured_s=90),
     full=Tier("full", seeds=20, measured_s=100),
     design=grid(cell, event=(ONE, ALL), stack=STYLES),

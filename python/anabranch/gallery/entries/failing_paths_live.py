@@ -1,9 +1,6 @@
 """Paths that fail and come back: Linux in real time, compared with the model of Linux."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Sequence
 from functools import partial
 
 from anabranch.gallery import panels
@@ -87,7 +84,7 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Stalls and shares side by side, and the emulator's lateness."""
     stalls, shares = STALL_S.texts(results, at), WAN.texts(results, at)
     return [

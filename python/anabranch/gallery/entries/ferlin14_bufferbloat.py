@@ -1,8 +1,6 @@
 """Ferlin, Dreibholz, Alay, IWQoS 2014: MPT-BM, against bufferbloat on cellular paths."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import product
 from typing import Any
@@ -11,12 +9,11 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, each, for_each
+from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import derived, in_words, median
 from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
 from anabranch.gallery.panels import Axes, Draw
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
@@ -50,10 +47,9 @@ PAIRS = {
 at = Factors("curve", "pair")
 
 
-def _remedies(curve: str) -> dict[str, Any] | None:
-    if curve == EXAMPLE:
-        return M12
-    return {"mpt_bm": {"lambda": _LAMBDA[curve]}} if curve in _LAMBDA else None
+_REMEDIES: dict[str, dict[str, Any]] = {EXAMPLE: M12} | {
+    curve: {"mpt_bm": {"lambda": factor}} for curve, factor in _LAMBDA.items()
+}
 
 
 def _cell(tier: Tier, curve: str, pair: str) -> Cell:
@@ -61,7 +57,7 @@ def _cell(tier: Tier, curve: str, pair: str) -> Cell:
         control="olia",
         send_buffer="16MiB",
         receive_buffer="512KiB" if curve == EXAMPLE else "16MiB",
-        remedies=_remedies(curve),
+        remedies=_REMEDIES.get(curve),
         workload=Bulk(size="16MiB"),
     )
     words = (curve.replace("λ = ", ""), pair)
@@ -99,10 +95,10 @@ def _capped(pair: str, name: str) -> list[Quantity]:
     ]
 
 
-def _over_minimum(curve: str, pair: str, path: NetworkPath) -> Measure:
+def _over_minimum(curve: str, pair: str, path: NetworkPath, factor: float) -> Measure:
     """The p95 of the smoothed RTT over λ times the least RTT of an empty path."""
     least_ms = 2 * nanoseconds(path.delay) / 1e6
-    return median(srtt_p95(path.name).values(at(curve, pair)), 1 / (_LAMBDA[curve] * least_ms))
+    return median(srtt_p95(path.name).values(at(curve, pair)), 1 / (factor * least_ms))
 
 
 def both_used(pair: str, cells: Iterable[Levels]) -> Needs:
@@ -123,15 +119,11 @@ CLAIMS = (
         "E6.a2-rtt-near-lambda",
         "MPT-BM caps the round-trip times of cellular paths near λ times their minimum.",
         "slides, algorithm 1 and “RTT capping”; range: this project",
-        each(
+        for_each(
+            "p95 sRTT of {2.name} / ({3:g} × least RTT), {1}",
+            ((curve, *path, _LAMBDA[curve]) for path in _CELLULAR for curve in (BM15, BM30)),
+            _over_minimum,
             "p95 sRTT / (λ × least RTT), every cellular path, with either λ",
-            {
-                f"p95 sRTT of {path.name} / ({_LAMBDA[curve]:g} × least RTT), {pair}": (
-                    _over_minimum(curve, pair, path)
-                )
-                for pair, path in _CELLULAR
-                for curve in (BM15, BM30)
-            },
         ),
     ),
     _claim(
@@ -220,7 +212,7 @@ def _ratios(metric: Metric, words: str) -> Panel:
     return Panel(title, "Diamonds: ends of the range that the slides state.", draw)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Goodput of each curve, and where the cap takes effect too late."""
 
     def goodputs(pair: str) -> str:
@@ -251,7 +243,7 @@ ENTRY = Entry(
     question="How does capping the round-trip times of bloated paths change delay, goodput and "
     "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
     references=cited("IWQoS'14", "slides of Alay et al."),
-    parameters=parameters("""
+    parameters="""
         WLAN | <path.wlan>
         3G1 | <path.3g1> | this project; NorNet has real ones
         3G2 | <path.3g2> | this project; the faster, more bloated one
@@ -262,7 +254,7 @@ ENTRY = Entry(
         λ | 1.5 and 3 | slides
         θ | 50 ms, so that WLAN is left alone | this project; the sources state none
         congestion control | OLIA | CSWS'14, of the same authors
-    """),
+    """,
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
     design=joined(

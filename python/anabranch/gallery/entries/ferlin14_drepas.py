@@ -1,23 +1,20 @@
 """Ferlin, Dreibholz, Alay, Globecom 2014: DRePaS, which uses a hopeless path for probes only."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, at_every, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
-from anabranch.gallery.shared.connections import flow, network_path
+from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change
+from anabranch.scenarios.scenario import Blocks
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)
@@ -41,7 +38,7 @@ at = Factors("curve", "second", "buffer_kib", blackout=False)
 
 
 def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = False) -> Cell:
-    away = (Change(at=f"{BLACKOUT_S}s", state="down"),) if blackout else ()
+    away = outages(BLACKOUT_S) if blackout else ()
     wlan = network_path("wlan", "8Mbit/s", "10ms", "54packets", jitter="1ms", changes=away)
     connection = flow(
         ("wlan",) if curve == TCP_WLAN else None,
@@ -169,7 +166,7 @@ def _over_buffers(second: str, metric: Metric) -> panels.Draw:
     )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """The harm of 2G, how the score is measured, and the limits of the threshold."""
     worst = min(GOODPUT.number(results, at(MPTCP, TWO_G, kib)) for kib in BUFFERS_KIB)
     return [
@@ -189,7 +186,7 @@ ENTRY = Entry(
     question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
     "keep Multipath TCP from using a path that does harm?",
     references=cited("Globecom'14", "slides of Alay et al."),
-    parameters=parameters(f"""
+    parameters=f"""
         WLAN | <path.wlan> | this project; the paper measured real ones
         2G | <path.cellular in *_2g_*> | this project, in the range of EDGE
         3G | <path.cellular in *_3g_*> | links of NSDI'12
@@ -201,7 +198,7 @@ ENTRY = Entry(
         remedies | M1 and M2 (CoNEXT'13) with every curve of Multipath TCP | slides: the current
             scheduler
         blackout | WLAN silently drops everything after {BLACKOUT_S} s
-    """),
+    """,
     quick=Tier("quick", seeds=5, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     design=joined(

@@ -1,7 +1,5 @@
 """Public reports of slow Multipath TCP, with the model of Linux and with the engine's remedies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,19 +1,15 @@
 """Grinnemo and Brunstrom 2015: Multipath TCP and the latency of cloud applications."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise, product
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, claim, each
+from anabranch.gallery.claims import Needs, Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, share
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
@@ -98,9 +94,8 @@ _WORKLOADS: dict[str, OnOff | RequestResponse] = {
 }
 
 at = Factors("application", "curve", "rtt_one_ms", "rtt_two_ms", loss_percent=0)
-
-_Setting = tuple[str, str, int, int, int]
-"""Application, curve, round-trip times of the two paths in ms, loss in %."""
+_Cell = dict[str, Factor]
+"""The factors of a cell."""
 
 
 def _equal(
@@ -108,14 +103,10 @@ def _equal(
     rtts: Iterable[int],
     losses: Iterable[int] = (0,),
     curve: str = MPTCP,
-    one: int | None = None,
-) -> list[_Setting]:
-    """Settings whose paths have equal round-trip times, unless path one has that of `one`."""
+) -> list[_Cell]:
+    """Cells whose paths have equal round-trip times."""
     grid = product(applications, rtts, losses)
-    return [(application, curve, one or rtt, rtt, loss) for application, rtt, loss in grid]
-
-
-_unequal = partial(_equal, one=SHORT_MS)
+    return [at(application, curve, rtt, rtt, loss) for application, rtt, loss in grid]
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -127,18 +118,20 @@ def cells(tier: Tier) -> list[Cell]:
         *_equal(NETFLIXES, LOSSY_RTTS_MS, LOSSES_PERCENT[1:], UNCOUPLED),
         *_equal(NETFLIXES, RTTS_MS, curve=TCP_TUNED),
         *_equal(NETFLIXES, RTTS_MS, curve=MPTCP_TUNED),
-        *_unequal(APPLICATIONS, RTTS_MS[1:]),
-        *_unequal(APPLICATIONS, LOSSY_RTTS_MS[1:], LOSSES_PERCENT[1:]),
+        *at.every(APPLICATIONS, MPTCP, SHORT_MS, RTTS_MS[1:]),
+        *at.every(APPLICATIONS, MPTCP, SHORT_MS, LOSSY_RTTS_MS[1:], LOSSES_PERCENT[1:]),
         *_equal(BURSTS, (SHORT_MS,), curve=TCP),
     ]
     for curve in (ROUND_ROBIN, BLEST, ECF):
-        settings += _unequal(HEAVY, RTTS_MS[1:], curve=curve)
+        settings += at.every(HEAVY, curve, SHORT_MS, RTTS_MS[1:])
     for curve in (MPTCP, BLEST, ECF):
-        settings += _unequal(BURSTS, BURST_RTTS_MS, curve=curve)
-    return [_cell(tier, *setting) for setting in settings]
+        settings += at.every(BURSTS, curve, SHORT_MS, BURST_RTTS_MS)
+    return [_cell(tier, setting) for setting in settings]
 
 
-def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: int) -> Cell:
+def _cell(tier: Tier, factors: _Cell) -> Cell:
+    application, curve, *levels = map(str, factors.values())
+    one, two, loss = map(int, levels)
     tcp, tuned = curve in (TCP, TCP_TUNED), curve in (TCP_TUNED, MPTCP_TUNED)
     connection = flow(
         ("one",) if tcp else None,
@@ -152,7 +145,7 @@ def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: in
         workload=_WORKLOADS[application],
     )
     return tier.cell(
-        at(application, curve, one, two, loss),
+        factors,
         (_path("one", one, loss), _path("two", two, loss)),
         connection,
         words=(application, curve, f"{one}-{two}ms", f"{loss}percent"),
@@ -164,57 +157,57 @@ def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
     return network_path(name, "100Mbit/s", delay, "2500packets", loss=f"{loss_percent}%")
 
 
-def relative(application: str, curve: str, one: int, two: int, loss: int = 0) -> Measure:
+def relative(cell: _Cell) -> Measure:
     """Mean latency over the mean latency of TCP on path one, paired by seed.
 
     With the same seed, both have the same bursts. Both have tuned buffers, or neither.
     """
-    below = at(application, _tcp_like(curve), one, one, loss)
-    return mean(_paired(at(application, curve, one, two, loss), below))
+    return mean(_paired(cell, _tcp(cell)))
 
 
-def _tcp_like(curve: str) -> str:
-    """The curve of TCP with the same kind of buffers."""
-    return TCP_TUNED if curve == MPTCP_TUNED else TCP
+def _tcp(cell: _Cell) -> _Cell:
+    """The cell of TCP on path one, with the same kind of buffers."""
+    curve = TCP_TUNED if cell["curve"] == MPTCP_TUNED else TCP
+    return {**cell, "curve": curve, "rtt_two_ms": cell["rtt_one_ms"]}
 
 
 @by_seed
-def _paired(results: Results, above: dict[str, Factor], below: dict[str, Factor]) -> Sample:
+def _paired(results: Results, above: _Cell, below: _Cell) -> Sample:
     pair = [MEAN.values(cell)(results) for cell in (above, below)]
     if pair[0].size != pair[1].size:
         raise NothingMeasured(f"not every seed has a latency: {above}")
     return pair[0] / pair[1]
 
 
-def is_carried(results: Results, application: str, rtt: int, loss: int) -> bool:
-    """`True` if TCP on average delivers a Netflix burst before the next burst is due.
+def is_carried(results: Results, cell: _Cell) -> bool:
+    """`True` if TCP on path one on average delivers a Netflix burst before the next one is due.
 
     Otherwise bursts wait for earlier bursts, and the latency grows with the length of the run.
     """
-    if application not in NETFLIXES:
+    if cell["application"] not in NETFLIXES:
         return True
     try:
-        return MEAN.number(results, at(application, TCP, rtt, rtt, loss)) < _PERIOD_S * 1e3
+        return MEAN.number(results, _tcp(cell)) < _PERIOD_S * 1e3
     except NothingMeasured:
         return False
 
 
-def _words(application: str, curve: str, one: int, two: int, loss: int) -> str:
+def _words(cell: _Cell) -> str:
+    application, curve, one, two, loss = cell.values()
     lossy = f", {loss} % loss" if loss else ""
-    return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp_like(curve)}"
+    return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp(cell)['curve']}"
 
 
 def _grows(words: str, applications: Iterable[str], rtts: Sequence[int]) -> tuple[Quantity, ...]:
     """Latency at each round-trip time of path two over that at the next smaller one."""
-    steps = f"{SHORT_MS}/{rtts[0]} to {SHORT_MS}/{rtts[-1]} ms"
-    cases = {}
-    for application, (before, after) in product(applications, pairwise(rtts)):
-        quantity = f"{application}: latency at {SHORT_MS}/{after} ms / at {SHORT_MS}/{before} ms"
-        above, below = (at(application, MPTCP, SHORT_MS, rtt) for rtt in (after, before))
-        cases[quantity] = mean(_paired(above, below))
-    return each(
-        f"{words}: latency at each round-trip time of path two / at the next smaller one, {steps}",
-        cases,
+    group = f"{words}: latency at each round-trip time of path two / at the next smaller one"
+    return for_each(
+        f"{{0}}: latency at {SHORT_MS}/{{2}} ms / at {SHORT_MS}/{{1}} ms",
+        ((application, *step) for application in applications for step in pairwise(rtts)),
+        lambda application, before, after: mean(
+            _paired(*(at(application, MPTCP, SHORT_MS, rtt) for rtt in (after, before)))
+        ),
+        f"{group}, {SHORT_MS}/{rtts[0]} to {SHORT_MS}/{rtts[-1]} ms",
     )
 
 
@@ -240,12 +233,12 @@ def _claim(
     statement: str,
     source: str,
     words: str,
-    settings: Iterable[_Setting],
+    cells: Iterable[_Cell],
     needs: Needs | None = _used,
     bounds: str = "",
 ) -> Claim:
-    """A claim about the relative latency in each setting."""
-    quantities = each(words, {_words(*setting): relative(*setting) for setting in settings})
+    """A claim about the relative latency in each cell."""
+    quantities = each(words, {_words(cell): relative(cell) for cell in cells})
     return claim(name, statement, source, quantities, needs=needs, bounds=bounds)
 
 
@@ -329,7 +322,7 @@ CLAIMS = (
         "that of TCP over the faster path.",
         f"{_CONCLUSIONS}; 10/40 ms, threshold: this project",
         f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms",
-        _unequal(NETFLIXES, (40,)),
+        at.every(NETFLIXES, MPTCP, SHORT_MS, 40),
     ),
     _claim(
         "E8.k-loss-and-difference",
@@ -337,7 +330,7 @@ CLAIMS = (
         "Netflix does not exceed that of TCP over the faster path.",
         f"{_CONCLUSIONS}; 10/40 ms, threshold: this project",
         f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, {listed(_LOSSES)} % loss",
-        _unequal(NETFLIXES, (40,), _LOSSES),
+        at.every(NETFLIXES, MPTCP, SHORT_MS, 40, _LOSSES),
         bounds="E8.f-little-difference",
     ),
     claim(
@@ -353,7 +346,7 @@ CLAIMS = (
         "path.",
         f"{_CONCLUSIONS}; 10/400 ms: this project",
         f"{_NETFLIX_AND_MAPS}: latency of MPTCP at 10/400 ms / TCP over 10 ms",
-        _unequal(HEAVY, RTTS_MS[-1:]),
+        at.every(HEAVY, MPTCP, SHORT_MS, 400),
     ),
     *(
         _claim(
@@ -362,7 +355,7 @@ CLAIMS = (
             "times, latency does not exceed that of TCP over the faster path.",
             _AWARE,
             f"{_NETFLIX_AND_MAPS}: latency of {curve} at 10/100 ms / TCP over 10 ms",
-            _unequal(HEAVY, (100,), curve=curve),
+            at.every(HEAVY, curve, SHORT_MS, 100),
             bounds="E8.i-aware-scheduler",
         )
         for name, curve in (("i-ecf", ECF), ("j-blest", BLEST))
@@ -378,7 +371,7 @@ CLAIMS = (
         "With ECF, a slow second path does not delay short bursts.",
         "this project, on the grid of Hurtig et al. 2019",
         f"bursts of 10 to 50 segments: latency of {ECF} at 10/100 ms / TCP over 10 ms",
-        _unequal(BURSTS, (100,), curve=ECF),
+        at.every(BURSTS, ECF, SHORT_MS, 100),
         needs=None,
     ),
 )
@@ -386,16 +379,16 @@ CLAIMS = (
 _RELATIVE = "mean latency / that of TCP on path one"
 
 
-def _over_ratio(application: str, curve: str) -> list[_Setting]:
-    """A curve's settings. At equal round-trip times schedulers coincide: only lowest RTT runs."""
-    return [(application, curve if rtt > SHORT_MS else MPTCP, SHORT_MS, rtt, 0) for rtt in RTTS_MS]
+def _at_ratio(application: str, curve: str, rtt: int) -> Measure:
+    """A curve's relative latency. At equal round-trip times, all schedulers do as lowest RTT."""
+    return relative(at(application, curve if rtt > SHORT_MS else MPTCP, SHORT_MS, rtt))
 
 
 def _unequal_panel(title: str, caption: str, curves: dict[str, tuple[str, str, Style]]) -> Panel:
     """Curves over the round-trip time of path two; each has an application and a scheduler."""
     draw = panels.points(
         RTTS_MS,
-        lambda name, rtt: relative(*_over_ratio(*curves[name][:2])[RTTS_MS.index(rtt)]),
+        lambda name, rtt: _at_ratio(*curves[name][:2], rtt),
         {name: style for name, (_, _, style) in curves.items()},
         "round-trip time of path two (ms); path one: 10 ms", _RELATIVE,
         ticks=RTTS_MS, log=True, bottom=0.5, lines={1: ""},
@@ -407,10 +400,11 @@ def _draw_loss(results: Results, axes: Axes) -> None:
     pairs = [(rtt, rtt) for rtt in LOSSY_RTTS_MS] + [(SHORT_MS, rtt) for rtt in LOSSY_RTTS_MS[1:]]
     places = [(*pair, loss) for pair in pairs for loss in _LOSSES]
     for index, (application, style) in enumerate(APPLICATIONS.items()):
+        cells = {place: at(application, MPTCP, *setting) for place, setting in enumerate(places)}
         drawn = {
-            place + 0.18 * (index - 1.5): relative(application, MPTCP, one, two, loss)(results)
-            for place, (one, two, loss) in enumerate(places)
-            if is_carried(results, application, one, loss)
+            place + 0.18 * (index - 1.5): relative(cell)(results)
+            for place, cell in cells.items()
+            if is_carried(results, cell)
         }
         marks = Style(style.colour, "none", style.marker)
         figures.estimates(axes, list(drawn), list(drawn.values()), application, marks)
@@ -426,30 +420,26 @@ _BURST_CURVES = {
 }
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Settings in which MPTCP is slower than TCP or overloaded, and the schedulers' decisions."""
 
     def ratios(application: str, curve: str = MPTCP) -> str:
-        settings = _over_ratio(application, curve)
-        values = (f"{relative(*setting)(results).value:.2f}" for setting in settings)
-        return f"{application} {' / '.join(values)}"
+        values = (_at_ratio(application, curve, rtt)(results).value for rtt in RTTS_MS)
+        return f"{application} {' / '.join(f'{value:.2f}' for value in values)}"
 
     def lossy(curve: str) -> str:
-        settings = _equal((NETFLIX_SMALL,), LOSSY_RTTS_MS, _LOSSES, curve)
-        return ", ".join(
-            f"{relative(*setting)(results).value:.2f}"
-            for setting in settings
-            if is_carried(results, NETFLIX_SMALL, setting[2], setting[4])
-        )
+        cells = _equal((NETFLIX_SMALL,), LOSSY_RTTS_MS, _LOSSES, curve)
+        carried = (cell for cell in cells if is_carried(results, cell))
+        return ", ".join(f"{relative(cell)(results).value:.2f}" for cell in carried)
 
     overloaded = [
-        f"{application}, {rtt} ms, {loss} %"
-        for application, rtt, loss in product(NETFLIXES, RTTS_MS, LOSSES_PERCENT)
-        if not is_carried(results, application, rtt, loss)
+        "{application}, {rtt_one_ms} ms, {loss_percent} %".format(**cell)
+        for cell in _equal(NETFLIXES, RTTS_MS, LOSSES_PERCENT)
+        if not is_carried(results, cell)
     ]
-    docs, docs_over_tcp = at(DOCS, MPTCP, SHORT_MS, 40), at(DOCS, TCP, SHORT_MS, SHORT_MS)
+    docs = at(DOCS, MPTCP, SHORT_MS, 40)
     docs_two = share("two").number(results, docs)
-    docs_ms, tcp_ms = (MEAN.number(results, cell) for cell in (docs, docs_over_tcp))
+    docs_ms, tcp_ms = (MEAN.number(results, cell) for cell in (docs, _tcp(docs)))
     return [
         "Mean latency over that of TCP at 10/10, 10/40, 10/100, 10/200 and 10/400 ms: "
         f"{'; '.join(ratios(application) for application in HEAVY)}. No claim judges where the "
@@ -492,7 +482,7 @@ ENTRY = Entry(
     question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
     "TCP over the faster one? How do loss and unequal round-trip times change this?",
     references=cited("Grinnemo'15", "Hurtig et al. 2019"),
-    parameters=parameters("""
+    parameters="""
         paths | two of <path.*.rate>; RTT <path.*.rtt> | Grinnemo'15
         loss | <path.one.loss>, towards the receiver of the data | rates: Grinnemo'15
         unequal pairs | 10/40, 10/100, 10/200, 10/400 ms | slides; last two: this project
@@ -514,7 +504,7 @@ ENTRY = Entry(
         DSS checksum | on | Grinnemo'15
         scheduler | lowest RTT; also round robin, BLEST and ECF | the first two: Grinnemo'15; others
             this project
-    """),
+    """,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=30, measured_s=100),
     design=cells,
@@ -531,7 +521,7 @@ ENTRY = Entry(
             "Below 1, MPTCP is faster than TCP. No loss.",
             panels.points(
                 RTTS_MS,
-                lambda application, rtt: relative(application, MPTCP, rtt, rtt),
+                lambda application, rtt: relative(at(application, MPTCP, rtt, rtt)),
                 APPLICATIONS,
                 "round-trip time of both paths (ms)",
                 _RELATIVE,
@@ -565,7 +555,7 @@ ENTRY = Entry(
             "Lowest RTT and ECF, no loss.",
             panels.points(
                 {segments: name for name, segments in BURSTS.items()},
-                lambda name, burst: relative(burst, *_BURST_CURVES[name][0]),
+                lambda name, burst: relative(at(burst, *_BURST_CURVES[name][0])),
                 {name: style for name, (_, style) in _BURST_CURVES.items()},
                 "burst (segments of 1400 bytes)",
                 _RELATIVE,

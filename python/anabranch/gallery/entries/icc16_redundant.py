@@ -1,15 +1,11 @@
 """Frömmgen et al., ICC 2016: data sent redundantly over both paths, for short and even delays."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
@@ -98,7 +94,7 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Sources of the long delays."""
     redundant, min_rtt, wifi, lte = (
         P99.text(results, at(curve, STRESSED)) for curve in (REDUNDANT, MIN_RTT, TCP_WIFI, TCP_LTE)
@@ -116,7 +112,7 @@ ENTRY = Entry(
     question="An interactive application asks small questions over lossy WiFi and LTE. How much "
     "sooner do answers arrive if every segment is sent over both? What does that cost?",
     references=cited("ICC'16"),
-    parameters=parameters("""
+    parameters="""
         WiFi | <path.wifi>
         LTE | <path.lte>
         losses | stressed: bursts of 4 packets, 3.8 % of all; otherwise none
@@ -124,7 +120,7 @@ ENTRY = Entry(
             <connection.*.think_time> after the last answer
         bulk | endless download, no losses
         congestion control | <congestion control>
-    """),
+    """,
     quick=Tier("quick", seeds=10, measured_s=60, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),
     design=grid(_cell, network=NETWORKS, curve=STYLES),

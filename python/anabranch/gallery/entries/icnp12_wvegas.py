@@ -1,8 +1,6 @@
 """Cao, Xu, Fu, ICNP 2012: weighted Vegas, which takes queueing delay as the sign of congestion."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +14,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.connections import access, flow, network_path
@@ -354,7 +351,7 @@ _DRAWN = {
 }
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Queues, shifts and goodputs."""
 
     def numbers(of: Callable[..., Values], unit: str, *arguments: Any) -> str:
@@ -382,7 +379,7 @@ ENTRY = Entry(
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
     "path sooner than LIA?",
     references=cited("ICNP'12", "draft-xu"),
-    parameters=parameters(f"""
+    parameters=f"""
         paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
             queues of <path.one.limit in *_three-flows>
         alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way
@@ -394,7 +391,7 @@ ENTRY = Entry(
         other flows | wVegas next to wVegas, NewReno next to LIA
         total alpha | 10 packets | the implementation for Linux
         workload | bulk
-    """),
+    """,
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
     design=joined(

@@ -1,8 +1,6 @@
 """Chen et al., IMC 2013: download time against flow size over WiFi, cellular, and both."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise, product
@@ -10,19 +8,27 @@ from typing import Any
 
 import polars as pl
 
-from anabranch.gallery import measures, panels
+from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import Values, difference, median, per_seed, ratio
+from anabranch.gallery.measures import (
+    Values,
+    by_seed,
+    difference,
+    in_words,
+    median,
+    over_smallest,
+    per_seed,
+    ratio,
+)
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios import traces
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Trace
 
@@ -41,6 +47,7 @@ MULTIPATH = (LIA, OLIA, UNCOUPLED)
 
 CONSTANT, TRACES, POOR = "constant rates", "rates of traces", "3G"
 WITH_LTE = (CONSTANT, TRACES)
+NETWORKS = (*WITH_LTE, POOR)
 SIZES = (8, 64, 512, 4096, 16_384)
 """Sizes of the downloads, in KiB."""
 SMALL, LARGE = SIZES[0], SIZES[-1]
@@ -99,27 +106,22 @@ def _download(curve: str, kib: int, number: int) -> Connection:
     )
 
 
-@measures.by_seed
-def _means(results: Results, cell: dict[str, Factor], of: pl.Expr) -> Sample:
+@by_seed
+def _means(results: Results, of: pl.Expr, curve: str, kib: int, network: str) -> Sample:
     """The mean of an expression over the downloads of each run, in the order of the seeds."""
+    cell = at(curve, kib, network)
     nothing = f"no download was complete for {cell}"
     return per_seed(results.rows("runs", **cell), of.mean(), nothing)
 
 
-def seconds(curve: str, kib: int, network: str) -> Values:
-    """Mean download time in s for each seed, from the opening of the connection."""
-    return _means(at(curve, kib, network), pl.col("completion_s"))
-
-
-def share(curve: str, kib: int, network: str) -> Values:
-    """The cellular path's mean share of the bytes in per cent, for each seed."""
-    return _means(at(curve, kib, network), pl.col("share_cellular") * 100)
-
-
-def out_of_order_ms(curve: str, kib: int, network: str) -> Values:
-    """Mean time in ms that bytes wait for earlier bytes, for each seed, by Little's law."""
-    waiting = pl.col("out_of_order_mean_bytes") * 8e-3 / pl.col("transfer_mbps")
-    return _means(at(curve, kib, network), waiting)
+seconds = partial(_means, pl.col("completion_s"))
+"""Mean download time in s for each seed, from the opening of the connection."""
+share = partial(_means, pl.col("share_cellular") * 100)
+"""The cellular path's mean share of the bytes in per cent, for each seed."""
+out_of_order_ms = partial(
+    _means, pl.col("out_of_order_mean_bytes") * 8e-3 / pl.col("transfer_mbps")
+)
+"""Mean time in ms that bytes wait for earlier bytes, for each seed, by Little's law."""
 
 
 def _over_best(kib: int, network: str) -> Measure:
@@ -127,7 +129,7 @@ def _over_best(kib: int, network: str) -> Measure:
     one = seconds(LIA, kib, network)
     if network == POOR:
         return ratio(one, seconds(TCP_WIFI, kib, CONSTANT))
-    return measures.over_smallest(one, *(seconds(curve, kib, network) for curve in _PATHS))
+    return over_smallest(one, *(seconds(curve, kib, network) for curve in _PATHS))
 
 
 def _time_ratio(above: str, below: str, kib: int, network: str) -> Measure:
@@ -167,12 +169,11 @@ CLAIMS = (
         "IM.a-close-to-best",
         "Multipath TCP is at least close to the better path alone, for every size and network.",
         _FOUND,
-        each(
+        for_each(
+            f"{_OVER_BEST}, {{2}}, {{1}}",
+            ((kib, network, words(kib)) for network, kib in product(NETWORKS, SIZES)),
+            lambda kib, network, _: _over_best(kib, network),
             f"{_OVER_BEST}, every size and network",
-            {
-                f"{_OVER_BEST}, {words(kib)}, {network}": _over_best(kib, network)
-                for network, kib in product((*WITH_LTE, POOR), SIZES)
-            },
         ),
     ),
     _claim(
@@ -264,22 +265,17 @@ def _waiting(curve: str, network: str) -> Measure | None:
     return median(out_of_order_ms(curve, LARGE, network)) if is_run else None
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Download times and out-of-order delays of large downloads."""
 
-    def row(network: str, curves: Iterable[str]) -> str:
-        times = measures.in_words(
-            results, curves, lambda each: median(seconds(each, LARGE, network)), "s"
-        )
-        return f"{network}: {times}"
+    def times(network: str) -> str:
+        curves = (LIA,) if network == POOR else STYLES
+        found = in_words(results, curves, lambda c: median(seconds(c, LARGE, network)), "s")
+        return f"{network}: {found}"
 
-    networks = (*WITH_LTE, POOR)
-    waits = measures.in_words(
-        results, networks, lambda each: median(out_of_order_ms(LIA, LARGE, each)), "ms"
-    )
+    waits = in_words(results, NETWORKS, lambda n: median(out_of_order_ms(LIA, LARGE, n)), "ms")
     return [
-        f"Downloads of {words(LARGE)} — {row(CONSTANT, STYLES)}; {row(TRACES, STYLES)}; "
-        f"{row(POOR, (LIA,))}.",
+        f"Downloads of {words(LARGE)} — {'; '.join(map(times, NETWORKS))}.",
         f"Mean out-of-order delay of LIA — {waits}.",
     ]
 
@@ -289,7 +285,7 @@ ENTRY = Entry(
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
     "network than over either alone? Which part does the cellular network carry?",
     references=cited("IMC'13", "literature review"),
-    parameters=parameters(f"""
+    parameters=f"""
         paths | one WiFi and one cellular network | IMC'13, abstract
         WiFi | <path.wifi>
         LTE | <path.cellular in *_constant-rates>;
@@ -302,7 +298,7 @@ ENTRY = Entry(
         downloads | one every {SPACING_S} s, each with a new connection over WiFi first
         congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno
         buffers | <connection.*_buffer>
-    """),
+    """,
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
     design=joined(
@@ -320,15 +316,16 @@ ENTRY = Entry(
     source=Source("IMC 2013 ran the original kernel over real links.", ("congestion_control",)),
     claims=CLAIMS,
     panels=(
-        Panel(
-            "Download time, constant rates",
-            "Mean time from the opening of the connection to the last byte.",
-            _over_size(seconds, CONSTANT, tuple(STYLES), "download time (s)", log=True),
-        ),
-        Panel(
-            "Download time, rates of traces",
-            "The same means, with rates that vary.",
-            _over_size(seconds, TRACES, tuple(STYLES), "download time (s)", log=True),
+        *(
+            Panel(
+                f"Download time, {network}",
+                caption,
+                _over_size(seconds, network, tuple(STYLES), "download time (s)", log=True),
+            )
+            for network, caption in (
+                (CONSTANT, "Mean time from the opening of the connection to the last byte."),
+                (TRACES, "The same means, with rates that vary."),
+            )
         ),
         Panel(
             "Cellular share",

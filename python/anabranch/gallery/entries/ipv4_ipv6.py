@@ -1,23 +1,19 @@
 """IPv4 and IPv6 between the same hosts: the gain from using both at once."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
-from anabranch.gallery.measures import Values, over_largest, over_sum
+from anabranch.gallery.measures import over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
-from anabranch.gallery.shared.connections import flow, network_path
+from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change
+from anabranch.scenarios.scenario import Blocks
 
 TCP_V4, TCP_V6, MPTCP = "TCP over IPv4", "TCP over IPv6", "MPTCP over both"
 STYLES = {
@@ -36,8 +32,7 @@ at = Factors("curve", "network")
 
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
-    down_and_up = (Change(at=f"{AWAY_S}s", state="down"), Change(at=f"{BACK_S}s", state="up"))
-    changes = down_and_up if network == OUTAGE else ()
+    changes = outages(AWAY_S, BACK_S) if network == OUTAGE else ()
     route = partial(network_path, limit="60ms", jitter="1ms", via="access")
     paths = (
         network_path("access", _ACCESS_RATE[network], "5ms", "60ms"),
@@ -48,11 +43,11 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
     return tier.cell(at(curve, network), paths, connection)
 
 
-def _goodputs(network: str) -> list[Values]:
-    """Goodput of MPTCP, and of TCP over each route."""
-    return [GOODPUT.values(at(curve, network)) for curve in (MPTCP, TCP_V4, TCP_V6)]
-
-
+_CORE, _ACCESS = (
+    [GOODPUT.values(at(curve, network)) for curve in (MPTCP, TCP_V4, TCP_V6)]
+    for network in (CORE, ACCESS)
+)
+"""Goodput of MPTCP, and of TCP over each route, by bottleneck."""
 _SHARE = share("ipv6", "IPv6")
 
 
@@ -70,15 +65,15 @@ CLAIMS = (
         "IP.a-sum",
         "Where each family's route has its own bottleneck, Multipath TCP reaches the sum of both.",
         _QUESTION,
-        Quantity("MPTCP / (TCP over IPv4 + TCP over IPv6)", over_sum(*_goodputs(CORE)), "of both"),
-        Quantity("MPTCP / the better TCP", over_largest(*_goodputs(CORE)), "better"),
+        Quantity("MPTCP / (TCP over IPv4 + TCP over IPv6)", over_sum(*_CORE), "of both"),
+        Quantity("MPTCP / the better TCP", over_largest(*_CORE), "better"),
         where="goodput, bottlenecks in the core",
     ),
     _claim(
         "IP.b-control",
         "Where both routes share the bottleneck, Multipath TCP gains nothing (negative control).",
         "this project",
-        Quantity("MPTCP / the better TCP", over_largest(*_goodputs(ACCESS))),
+        Quantity("MPTCP / the better TCP", over_largest(*_ACCESS)),
         where="goodput, bottleneck in the access",
     ),
     _claim(
@@ -111,7 +106,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
     axes.set(xlabel="network", ylabel="share of MPTCP's bytes (%)")
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """IPv6's share of the bytes, and how the client finds the second path."""
     return [
         "The client opens the connection over IPv4. The server announces its IPv6 address in an "
@@ -127,7 +122,7 @@ ENTRY = Entry(
     question="Routes of IPv4 and IPv6 between the same hosts often differ. What do performance and "
     "reliability gain from using both at once?",
     references=cited("slides of Alay et al., future work", "RFC 8684"),
-    parameters=parameters(f"""
+    parameters=f"""
         access | <path.access in *_bottlenecks-*>; the control has <path.access.rate in *-access>
         route of IPv4 | <path.ipv4>
         route of IPv6 | <path.ipv6>
@@ -136,7 +131,7 @@ ENTRY = Entry(
         buffers | send 4 MiB, receive 6 MiB | Linux's maxima
         congestion control | <congestion control>
         address of the other family | announced by the server | RFC 8684 §3.4.1
-    """),
+    """,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
     design=grid(_cell, network=_ACCESS_RATE, curve=STYLES),

@@ -1,8 +1,5 @@
 """A small path next to a large one: today's Linux, its model in virtual time, and the engine."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Any
 
 from anabranch.gallery import panels
@@ -96,7 +93,7 @@ def _over_delay(metric: Metric, *drawn: str, **look: Any) -> panels.Draw:
     return panels.over("slow_rtt_ms", metric, curves, words, ticks=RTTS_MS, **look)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """The reported shares of TCP's goodput next to the measured ones, and the lateness."""
 
     def row(rtt_ms: int) -> str:

@@ -1,9 +1,6 @@
 """Multipath TCP of today's Linux compared with the engine, on the same links."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -20,7 +17,6 @@ from anabranch.gallery.shared.wifi_3g import used
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks
 
 ASKED_KB = (100, 200, 400)
 """Requested buffer sizes, which Linux doubles to 200, 400 and 800 kB."""
@@ -45,7 +41,7 @@ def _cell(tier: Tier, curve: str, asked: int) -> Cell:
     cell = tier.cell(
         at(curve, asked),
         (wifi_3g.WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="0s")),
-        wifi_3g.connection(protocol, both, both, Blocks(block_size="8KiB")),
+        wifi_3g.connection(protocol, both, both),
         words=(curve, both),
         keep_blocks=asked == JUDGED_KB,
     )
@@ -99,7 +95,7 @@ def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
     return panels.over("asked_kb", metric, curves, words, ticks=ASKED_KB, **look)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Buffer accounting of the stacks, measured goodputs, and the emulator's lateness."""
     goodput = GOODPUT.texts(results, at)
     return [

@@ -1,7 +1,5 @@
 """An artefact of emulation: netem sets the memory of delayed segments to one byte."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -10,7 +8,6 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, share
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow
@@ -164,7 +161,7 @@ def _systems(factor: str, words: str, *systems: str, **look: Any) -> panels.Draw
     return panels.over(factor, MEAN_OF_BLOCK, drawn, words, **look)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """The ratios that decide, and where the artefact changes the conclusion."""
 
     def ratios(system: str) -> str:
@@ -202,7 +199,7 @@ ENTRY = Entry(
     "TCP segment to one byte, so that out-of-order data takes up almost no receive buffer. "
     "Does the result depend on this?",
     references=cited("NSDI'12", "CS244'15"),
-    parameters=parameters(f"""
+    parameters=f"""
         WiFi | <path.wifi>; also 16, 32 and 64 Mbit/s | CS244'15
         3G | <path.3g.rate>, 150 ms RTT, <path.3g.limit>; also 50 and 300 ms | CS244'15; RTTs:
             this project
@@ -214,7 +211,7 @@ ENTRY = Entry(
         send buffer | <connection.*.send_buffer> requested | NSDI'12
         receive buffer | 32 KiB requested; also 64, 128, 256, 1024 KiB | CS244'15
         block | <connection.*.block_size> | NSDI'12
-    """),
+    """,
     quick=Tier("quick", seeds=5, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
     design=cells,

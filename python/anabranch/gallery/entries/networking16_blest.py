@@ -1,7 +1,5 @@
 """Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016: BLEST, a scheduler that avoids blocking."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +9,6 @@ from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -243,7 +240,7 @@ _READINGS = {HETEROGENEOUS: "as above"} | {
 }
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """3G's share of the bytes, and the reasons for the verdicts."""
     on_3g = metrics.share("second").texts(results, partial(at, paths=HETEROGENEOUS))
     return [
@@ -271,7 +268,7 @@ ENTRY = Entry(
     question="Does leaving the slow path idle when it would block the fast path save "
     "retransmissions, buffer space and time?",
     references=cited("Networking'16"),
-    parameters=parameters("""
+    parameters="""
         WLAN | <path.wlan in *_3g-wlan_*> | Networking'16
         3G | <path.second in *_3g-wlan_*>, no loss | Networking'16
         meaning of delays | 25 and 65 ms one way | this project: the paper leaves it open
@@ -287,7 +284,7 @@ ENTRY = Entry(
             correction): this project
         floor of the paper's correction | 0; also 0.5 | this project: the paper states none
         other interpretations | 12.5 and 32.5 ms one way; 0.1 % loss; both | this project, for bulk
-    """),
+    """,
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),
     design=joined(

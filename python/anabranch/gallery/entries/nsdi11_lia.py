@@ -1,7 +1,5 @@
 """Wischik, Raiciu, Greenhalgh, Handley, NSDI 2011: linked increases (LIA)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -11,11 +9,10 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, estimate, mean, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
@@ -110,14 +107,14 @@ def shares(curve: str, core: str, subflows: int) -> Values:
     return part_of(*(GOODPUT.values(cell, connection=name) for name in ("main", "tcp")))
 
 
-def mean_shares(
-    words: str, curve: str, core: str, counts: Sequence[int], end: str = ""
-) -> dict[str, Any]:
-    """The mean share of a curve next to TCP, by the number of its subflows in words."""
-    return {
-        f"{words} with {counted(count, 'subflow')}{end}": mean(shares(curve, core, count))
-        for count in counts
-    }
+def mean_shares(curve: str, core: str, end: str = "") -> tuple[Quantity, ...]:
+    """The mean share of a curve next to TCP, with each number of subflows."""
+    return for_each(
+        f"mean share of {curve} with {{1}}{end}",
+        ((count, counted(count, "subflow")) for count in SUBFLOWS),
+        lambda count, _: mean(shares(curve, core, count)),
+        f"mean share of {curve} with one, two and three subflows{end}",
+    )
 
 
 def _fair_with_drop_tail(count: int) -> tuple[Quantity, Quantity]:
@@ -166,10 +163,7 @@ CLAIMS = (
         "E10.lia-random-loss",
         "With random loss, LIA takes the share of one TCP flow with one, two or three subflows.",
         "RFC 6356 §2, goal 2; NSDI'11; range: this project",
-        each(
-            "mean share of LIA with one, two and three subflows",
-            mean_shares("mean share of LIA", LIA, RANDOM_LOSS, SUBFLOWS),
-        ),
+        mean_shares(LIA, RANDOM_LOSS),
         where=_RANDOM_LOSS_WORDS,
     ),
     _claim(
@@ -239,7 +233,7 @@ def shares_in_words(results: Results, cores: Iterable[str], curves: Iterable[str
     return f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}."
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Mean shares next to TCP, why all access paths are equal, and what goal 1 costs."""
 
     def goodput(curve: str) -> float:
@@ -266,7 +260,7 @@ ENTRY = Entry(
     question="Where its subflows share a bottleneck, does LIA take no more than one TCP flow? "
     "Where they do not, does it reach the goodput of the best path, or the sum?",
     references=cited("NSDI'11", "RFC 6356"),
-    parameters=parameters("""
+    parameters="""
         shared bottleneck | <path.core.rate>, <path.core.rtt> RTT
         random loss | <path.core.loss in *_random-loss_*>, queue of
             <path.core.limit in *_random-loss_*>
@@ -278,7 +272,7 @@ ENTRY = Entry(
         torus | five links of <path.link0> | shape: NSDI'11; else this project
         workload | bulk | NSDI'11
         TCP | NewReno
-    """),
+    """,
     quick=Tier("quick", seeds=10, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     design=joined(

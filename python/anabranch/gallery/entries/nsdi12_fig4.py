@@ -1,8 +1,5 @@
 """NSDI 2012, Figure 4: goodput over WiFi and 3G as the receive buffer grows."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -183,7 +180,7 @@ def _draw_goodput(results: Results, axes: Axes) -> None:
     )(results, axes)  # fmt: skip
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """The minimum of each MPTCP curve, its goodput with large buffers, and duplicates."""
 
     def lowest(curve: str) -> str:

@@ -1,9 +1,7 @@
 """NSDI 2012, Figure 7: delay of 8 KiB blocks over WiFi, 3G, and both."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -26,7 +24,6 @@ from anabranch.results.estimates import number
 from anabranch.results.folder import Factor, Results
 from anabranch.results.metrics import expected_delay_ms
 from anabranch.scenarios.classes import JitterOrder
-from anabranch.scenarios.scenario import Blocks
 
 CURVES = (TCP_WIFI, wifi_3g.TCP_3G, MPTCP, MPTCP_M12)
 RECEIVE_KIB = (32, 64, 100, 200, 400, 1000)
@@ -79,7 +76,7 @@ def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
     order: JitterOrder = "reordering" if model == "reordering" else "fifo"
     three_g = dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER, jitter_model=order)
     send_size, receive_size = (size.removesuffix(_REQUESTED) for size in (send, receive))
-    main = wifi_3g.connection(curve, send_size, receive_size, Blocks(block_size="8KiB"))
+    main = wifi_3g.connection(curve, send_size, receive_size)
     is_size = receive.endswith("KiB")
     return tier.cell(
         factors | ({"receive_kib": float(receive.removesuffix("KiB"))} if is_size else {}),
@@ -93,23 +90,6 @@ def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
 
 _Cells = Callable[[str], dict[str, Factor]]
 """The factors of each curve's cell."""
-
-
-def _like_wifi(remedied: str, cell: _Cells) -> list[Quantity]:
-    a, b = cell(remedied), cell(TCP_WIFI)
-    return [
-        Quantity("mean(M1,2) / mean(TCP WiFi)", MEAN.ratio(a, b), "mean"),
-        Quantity("p95(M1,2) / p95(TCP WiFi)", P95.ratio(a, b), "p95"),
-    ]
-
-
-def _better_than_regular(remedied: str, cell: _Cells) -> list[Quantity]:
-    a, b = cell(MPTCP), cell(remedied)
-    return [
-        Quantity("mean(regular) / mean(M1,2)", MEAN.ratio(a, b)),
-        Quantity("p95(regular) / p95(M1,2)", P95.ratio(a, b)),
-        Quantity("IQR(regular) / IQR(M1,2)", metrics.IQR.ratio(a, b), "IQR"),
-    ]
 
 
 _FROM_LAW = "deviation of the mean delay from send buffer / goodput − reverse one-way delay"
@@ -140,24 +120,25 @@ def _control(small: str, one: _Cells, large: str, other: _Cells, of: str) -> Qua
         ratios = f"{number(a / b)} at {small}, {number(c / d)} at {large}"
         return f"mean(regular) / mean(M1,2): {ratios}; ratio of the two"
 
-    a, b, c, d = (MEAN.values(cell) for cell in cells)
     return Quantity(
         f"mean(regular) / mean(M1,2) at {small}, over the same ratio at {large} {of}",
-        ratio_of_ratios(a, b, c, d),
+        ratio_of_ratios(*map(MEAN.values, cells)),
         describe=describe,
     )
 
 
 def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> tuple[Claim, Claim]:
     """The claims about MPTCP with both mechanisms, for one form of penalisation or of buffers."""
+    m12, regular, wifi = cell(remedied), cell(MPTCP), cell(TCP_WIFI)
     return (
         claim(
             f"E1.2-m12-like-wifi{suffix}",
             f"MPTCP with both mechanisms{words} is about as fast as TCP over WiFi, also in the "
             "tail.",
             "NSDI'12, Fig. 7; CS244'15, result 2",
-            _like_wifi(remedied, cell),
-            needs=used(cell(remedied)),
+            Quantity("mean(M1,2) / mean(TCP WiFi)", MEAN.ratio(m12, wifi), "mean"),
+            Quantity("p95(M1,2) / p95(TCP WiFi)", P95.ratio(m12, wifi), "p95"),
+            needs=used(m12),
             bounds="E1.2-m12-like-wifi",
         ),
         claim(
@@ -165,8 +146,10 @@ def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> 
             f"With both mechanisms{words}, delays are lower on average and vary less than without "
             "them.",
             "NSDI'12, Fig. 7; CS244'15, result 3",
-            _better_than_regular(remedied, cell),
-            needs=used(cell(MPTCP), cell(remedied)),
+            Quantity("mean(regular) / mean(M1,2)", MEAN.ratio(regular, m12)),
+            Quantity("p95(regular) / p95(M1,2)", P95.ratio(regular, m12)),
+            Quantity("IQR(regular) / IQR(M1,2)", metrics.IQR.ratio(regular, m12), "IQR"),
+            needs=used(regular, m12),
             bounds="E1.3-m12-beats-regular",
         ),
     )
@@ -260,7 +243,7 @@ def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
     return panels.over("receive_kib", metric, curves, words, **look)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """The measured numbers behind the sweep, the jitter models and the forms of M2."""
     mean, goodput = partial(MEAN.text, results), partial(GOODPUT.text, results)
     p95, p99 = partial(P95.text, results), partial(metrics.P99.text, results)

@@ -1,14 +1,12 @@
 """NSDI 2012, Figure 7, three times: the engine in virtual and in real time, and Linux."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
@@ -20,7 +18,6 @@ from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI, used
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks
 
 BUFFER = "200KiB"
 SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}
@@ -34,16 +31,11 @@ def curves(hosts: str) -> Sequence[str]:
     return CURVES[:-1] if hosts == KERNEL else CURVES
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """The four curves of the figure at each pair of hosts."""
-    return [_cell(tier, hosts, curve) for hosts in HOSTS for curve in curves(hosts)]
-
-
 def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
     cell = tier.cell(
         {"curve": curve},
         (wifi_3g.WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER)),
-        wifi_3g.connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),
+        wifi_3g.connection(curve, BUFFER, BUFFER),
         words=(curve, SHORT[hosts]),
         name=f"{curve}, {hosts}",
         keep_blocks=True,
@@ -142,7 +134,7 @@ def _draw_lateness(results: Results, axes: Axes) -> None:
     panels.dress(axes, {"span": (0, 5.5), "top": 1.1}, *words)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """The goodputs side by side, how buffers differ, and the emulator's lateness."""
     goodput = GOODPUT.texts(results, at)
     return [
@@ -173,7 +165,7 @@ ENTRY = Entry(
     + real_time.PARAMETERS,
     quick=Tier("quick", seeds=3, measured_s=20, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=60),
-    design=cells,
+    design=joined(*(grid(_cell, hosts=(hosts,), curve=curves(hosts)) for hosts in HOSTS)),
     not_varied_because=REAL_TIME,
     claims=CLAIMS,
     headline="K2-linux-is-harmed",

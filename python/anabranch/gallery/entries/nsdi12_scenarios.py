@@ -1,16 +1,15 @@
 """NSDI 2012 beyond its figures 4 and 7: weak 3G, fast links, memory, receive queue, short flows."""
 
-from __future__ import annotations
-
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
@@ -45,17 +44,17 @@ SUBFLOWS = (2, 4, 8)
 FILES_KB = (10, 30, 100, 300, 1000)
 CONFIGURED_KB = 6000
 
-_WIFI = dataclasses.replace(wifi_3g.WIFI, jitter="1ms")
-_WEAK_3G = dataclasses.replace(wifi_3g.THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
+_WIFI = replace(wifi_3g.WIFI, jitter="1ms")
+_WEAK_3G = replace(wifi_3g.THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
 _FAST = network_path("one", "100Mbit/s", "5ms", "84packets", jitter="100us")
 """A tenth of 1 Gbit/s, with one bandwidth-delay product of queue."""
-_SLOW = dataclasses.replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
-_TWO, _THREE = (dataclasses.replace(_FAST, name=name) for name in ("two", "three"))
+_SLOW = replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
+_TWO, _THREE = (replace(_FAST, name=name) for name in ("two", "three"))
 _PATHS = {
     WEAK: (_WIFI, _WEAK_3G),
     UNEQUAL: (_FAST, _SLOW),
     SYMMETRIC: (_FAST, _TWO, _THREE),
-    MEMORY: (_WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="1ms")),
+    MEMORY: (_WIFI, replace(wifi_3g.THREE_G, jitter="1ms")),
     SHORT: (_FAST, _TWO),
 }
 _REMEDIES: dict[str, dict[str, Any]] = {
@@ -94,16 +93,14 @@ def _cell(tier: Tier, network: str, size: int, curve: str) -> Cell:
             workload=request if network == SHORT else Bulk(),
         )
     if network == SHORT:
-        tier = dataclasses.replace(tier, measured_s=5, warm_up_s=0)
+        tier = replace(tier, measured_s=5, warm_up_s=0)
     return tier.cell(at(network, curve, size), paths, main)
 
 
 def _ways(count: int) -> list[NetworkPath]:
     """Paths of one subflow each. The last one has four times the delay of the first."""
     return [
-        dataclasses.replace(
-            _FAST, name=f"way{n}", rate="20Mbit/s", delay=f"{5 + 15 * n // (count - 1)}ms"
-        )
+        replace(_FAST, name=f"way{n}", rate="20Mbit/s", delay=f"{5 + 15 * n // (count - 1)}ms")
         for n in range(count)
     ]
 
@@ -130,8 +127,7 @@ def _searched(count: int) -> Values:
     )
 
 
-def _flow_ratio(kb: int) -> Measure:
-    return _over(MEAN, SHORT, TCP, MPTCP, kb)
+_flow_ratio = partial(_over, MEAN, SHORT, TCP, MPTCP)
 
 
 def _files(sizes_kb: Sequence[int]) -> tuple[Quantity, ...]:
@@ -145,13 +141,9 @@ def _over_tcp(words: str, network: str, curve: str, tcp: str) -> tuple[Quantity,
     return at_every(words, sizes, "kB", lambda kb: _over(GOODPUT, network, curve, tcp, kb))
 
 
+_carried = partial(carried, over=0)
 _LONG_KB = [kb for kb in FILES_KB if kb >= 100]
 _SHORT_KB = [kb for kb in FILES_KB if kb <= 30]
-
-
-def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Needs:
-    """The precondition that the path carried bytes at every size."""
-    return carried(path, *at.every(network, curve, sizes), over=0)
 
 
 def _queue_grows(results: Results) -> str | None:
@@ -171,7 +163,7 @@ CLAIMS = (
         "buffer.",
         _SHAPE,
         _over_tcp("MPTCP / TCP over WiFi", WEAK, MPTCP, TCP_WIFI),
-        needs=_both_used(WEAK, MPTCP, WEAK_BUFFERS_KB, "3g"),
+        needs=_carried("3g", *at.every(WEAK, MPTCP, WEAK_BUFFERS_KB)),
         where="goodput",
     ),
     claim(
@@ -180,7 +172,7 @@ CLAIMS = (
         "every buffer.",
         _SHAPE,
         _over_tcp("MPTCP+M1,2 / TCP over WiFi", WEAK, MPTCP_M12, TCP_WIFI),
-        needs=_both_used(WEAK, MPTCP_M12, WEAK_BUFFERS_KB, "3g"),
+        needs=_carried("3g", *at.every(WEAK, MPTCP_M12, WEAK_BUFFERS_KB)),
         where="goodput",
     ),
     claim(
@@ -189,7 +181,7 @@ CLAIMS = (
         "goodput of the fast link.",
         _SHAPE,
         _over_tcp("MPTCP+M1,2 / TCP over the faster link", UNEQUAL, MPTCP_M12, TCP),
-        needs=_both_used(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB, "two"),
+        needs=_carried("two", *at.every(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB)),
         where="goodput",
     ),
     claim(
@@ -202,7 +194,7 @@ CLAIMS = (
             "kB",
             lambda kb: GOODPUT.distance(at(SYMMETRIC, MPTCP_M12, kb), at(SYMMETRIC, MPTCP, kb)),
         ),
-        needs=_both_used(SYMMETRIC, MPTCP, FAST_BUFFERS_KB, "three"),
+        needs=_carried("three", *at.every(SYMMETRIC, MPTCP, FAST_BUFFERS_KB)),
         where="goodput",
     ),
     claim(
@@ -215,7 +207,7 @@ CLAIMS = (
             _over(GOODPUT, MEMORY, M34, FIXED, CONFIGURED_KB),
             "goodput",
         ),
-        needs=_both_used(MEMORY, M34, (CONFIGURED_KB,), "3g"),
+        needs=_carried("3g", at(MEMORY, M34, CONFIGURED_KB)),
     ),
     claim(
         "E3.receive-queue",
@@ -236,7 +228,7 @@ CLAIMS = (
         "Files of 100 kB and more arrive sooner over two links.",
         "NSDI'12 (shape, from memory)",
         _files(_LONG_KB),
-        needs=_both_used(SHORT, MPTCP, _LONG_KB, "two"),
+        needs=_carried("two", *at.every(SHORT, MPTCP, _LONG_KB)),
     ),
     claim(
         "E3.short-flows-control",
@@ -263,33 +255,32 @@ def _draw_memory(results: Results, axes: Axes) -> None:
     axes.set_ylabel("send + receive buffer at the end (MB)")
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Memory, the receive queue, and why small buffers stay on one of three links."""
     memory = "; ".join(
         f"{curve} {np.median(_memory_of(curve)(results)):.2f} MB" for curve in (FIXED, M3, M34)
     )
-    waiting = "; ".join(_waiting(results, count) for count in SUBFLOWS)
-    links = ("one", "two", "three")
-    most = np.median(
-        np.max([part(name).values(at(SYMMETRIC, MPTCP, 200))(results) for name in links], axis=0)
-    )
+
+    def waiting(count: int) -> str:
+        segments = OUT_OF_ORDER_SEGMENTS.number(results, at(QUEUE, MPTCP, count))
+        words = f"{count} subflows, {segments:,.0f} segments out of order"
+        return f"{words}, of which {np.median(_searched(count)(results)):.2g} % need a search"
+
+    three = at(SYMMETRIC, MPTCP, 200)
+    shares = [part(name).values(three)(results) for name in ("one", "two", "three")]
+    most = np.median(np.max(shares, axis=0))
     return [
         f"Buffers at the end, send and receive together: {memory}.",
-        f"Receive queue: {waiting}. The engine keeps one sorted run for each subflow and appends "
-        "nearly all out-of-order segments to these runs; the rest goes to a tree. The engine does "
-        "not contain the paper's slow algorithm, a scan of the whole queue.",
+        f"Receive queue: {'; '.join(map(waiting, SUBFLOWS))}. The engine keeps one sorted run for "
+        "each subflow and appends nearly all out-of-order segments to these runs; the rest goes to "
+        "a tree. The engine does not contain the paper's slow algorithm, a scan of the whole "
+        "queue.",
         f"Over three equal links with 200 kB, one link carries {most:.0%} of the bytes. It holds "
         "the whole window, in flight and in its queue. The smoothed round-trip times of the other "
         "links were last measured in slow start with full queues, and do not age. The scheduler "
         "therefore never prefers these links.",
         "The links of 1 Gbit/s run at a tenth of their rate, with the same round-trip time.",
     ]
-
-
-def _waiting(results: Results, count: int) -> str:
-    segments = OUT_OF_ORDER_SEGMENTS.number(results, at(QUEUE, MPTCP, count))
-    words = f"{count} subflows, {segments:,.0f} segments out of order"
-    return f"{words}, of which {np.median(_searched(count)(results)):.2g} % need a search"
 
 
 ENTRY = Entry(

@@ -1,21 +1,19 @@
 """Cardwell et al., ACM Queue 2016: BBR over bufferbloated and lossy paths, and next to others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, in_words, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
-from anabranch.gallery.shared.connections import access, flow, network_path
+from anabranch.gallery.shared.connections import AS_LINUX_COUNTS, access, flow, network_path
 from anabranch.gallery.shared.uncertain import QUEUES
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.claims import Measure
@@ -46,14 +44,12 @@ at = Factors("experiment", "curve", size=0.0)
 
 
 def _flow(curve: str, path: str = "link", **others: Any) -> Connection:
-    host = {"kind": "linux", "buffers": "socket"}
-    control = _CONTROL[curve]
-    return flow((path,), host=host, congestion_control=control, buffers="32MB", **others)
+    linux = partial(flow, host=AS_LINUX_COUNTS, buffers="32MB")
+    return linux((path,), congestion_control=_CONTROL[curve], **others)
 
 
 def _alone(tier: Tier, curve: str, size: float) -> Cell:
-    more = {"loss": f"{size}%"}
-    path = network_path("link", "100Mbit/s", "50ms", "830packets", **more)
+    path = network_path("link", "100Mbit/s", "50ms", "830packets", loss=f"{size}%")
     return _cell(tier, [path], [_flow(curve)], LOSS, curve, size)
 
 
@@ -122,6 +118,10 @@ def rtt_ms(results: Results, curve: str, size: float) -> Sample:
     return per_seed(late, pl.col("srtt_ns").median() / 1e6, f"no round-trip times of {curve}")
 
 
+def _rtt_s(curve: str, size: int) -> Measure:
+    return median(rtt_ms(curve, size), 1e-3)
+
+
 @by_seed
 def smallest_share(results: Results, curve: str) -> Sample:
     """The goodput of the slowest flow over an equal share."""
@@ -138,10 +138,9 @@ def share(curve: str, experiment: str, size: float = 0.0) -> Measure:
 
 
 _PAPER = "ACM Queue 2016"
-_claim = partial(claim, needs=None)
 
 CLAIMS = (
-    _claim(
+    claim(
         "Q16.a-cubic-tenth",
         "With 0.1 % of random losses, CUBIC has a tenth of its goodput.",
         f"{_PAPER}, figure 8: 'decreases by 10 times at 0.1 % loss'",
@@ -150,35 +149,35 @@ CLAIMS = (
             GOODPUT.ratio(at(LOSS, CUBIC, size=0.1), at(LOSS, CUBIC, size=0.001)),
         ),
     ),
-    _claim(
+    claim(
         "Q16.b-cubic-stalls",
         "With 1 % of random losses and more, CUBIC stalls.",
         f"{_PAPER}, figure 8; threshold: this project",
         for_each(
             "goodput of CUBIC / possible, {} % of losses",
             (1.0, 5.0, 15.0),
-            lambda percent: _of_possible(CUBIC, float(percent)),
+            partial(_of_possible, CUBIC),
             "goodput of CUBIC / possible, 1 to 15 % of losses",
         ),
     ),
-    _claim(
+    claim(
         "Q16.c-bbr-maximum",
         "Up to 5 % of random losses, BBR has the largest possible goodput.",
         f"{_PAPER}, figure 8; threshold: this project",
         for_each(
             "goodput of BBR / possible, {} % of losses",
             LOSSES_PERCENT[:4],
-            lambda percent: _of_possible(BBR, float(percent)),
+            partial(_of_possible, BBR),
             "goodput of BBR / possible, up to 5 % of losses",
         ),
     ),
-    _claim(
+    claim(
         "Q16.d-bbr-close",
         "With 15 % of random losses, BBR comes close to the largest possible goodput.",
         f"{_PAPER}, figure 8; threshold: this project",
         Quantity("goodput of BBR / possible, 15 % of losses", _of_possible(BBR, 15.0)),
     ),
-    _claim(
+    claim(
         "Q16.e-bbr-short-queue",
         "The round-trip time of BBR does not depend on the size of the buffer.",
         f"{_PAPER}, figure 10; sizes, threshold: this project",
@@ -187,41 +186,38 @@ CLAIMS = (
             ratio(rtt_ms(BBR, BUFFERS_KB[-1]), rtt_ms(BBR, BUFFERS_KB[0])),
         ),
     ),
-    _claim(
+    claim(
         "Q16.f-cubic-fills",
         "CUBIC fills the buffer, so its round-trip time grows with the buffer's size.",
         f"{_PAPER}, figure 10: 'linearly'; sizes: this project",
-        each(
+        for_each(
+            "median RTT of CUBIC with {1} / with {0} kB",
+            pairwise(BUFFERS_KB),
+            lambda half, whole: ratio(rtt_ms(CUBIC, whole), rtt_ms(CUBIC, half)),
             "median RTT of CUBIC over that with half of the buffer",
-            {
-                f"median RTT of CUBIC with {2 * size} / with {size} kB": ratio(
-                    rtt_ms(CUBIC, 2 * size), rtt_ms(CUBIC, size)
-                )
-                for size in BUFFERS_KB[:-1]
-            },
         ),
     ),
-    _claim(
+    claim(
         "Q16.g-bbr-fair",
         "Five BBR flows converge to equal shares.",
         f"{_PAPER}, figure 6; threshold: this project",
         Quantity("goodput of the slowest of five flows / equal share", median(smallest_share(BBR))),
     ),
-    _claim(
+    claim(
         "Q16.h-large-buffers",
         "With a queue of several bandwidth-delay products, CUBIC gets more than its fair share "
         "next to BBR.",
         f"{_PAPER}, on competition with loss-based control; 8 products: this project",
         Quantity(f"share of BBR, queue of {BDPS[-1]} products", share(BBR, NEXT, BDPS[-1])),
     ),
-    _claim(
+    claim(
         "Q16.i-subflows",
         "Two subflows with BBR get about two thirds of a bottleneck next to a TCP flow with BBR, "
         "as nothing couples them.",
         "this project: each subflow counts as a flow",
         Quantity("share of two subflows with BBR", share(BBR, MULTIPATH)),
     ),
-    _claim(
+    claim(
         "Q16.j-subflows-3",
         "So do two subflows with version 3.",
         "this project: each subflow counts as a flow",
@@ -231,12 +227,14 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Shares next to other flows."""
     next_to = "; ".join(
         f"queue of {size} products: {_shares(results, (BBR, BBR3), NEXT, size)}" for size in BDPS
     )
-    buffers = "; ".join(f"{size} kB: {_rtts(results, size)}" for size in BUFFERS_KB)
+    buffers = "; ".join(
+        f"{size} kB: {in_words(results, STYLES, partial(_rtt_s, size=size))}" for size in BUFFERS_KB
+    )
     return [
         f"Median round-trip times in s of eight flows, {buffers}.",
         f"Share next to one CUBIC flow, {next_to}.",
@@ -251,10 +249,6 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-def _rtts(results: Results, size: int) -> str:
-    return in_words(results, STYLES, lambda curve: median(rtt_ms(curve, size), 1e-3))
-
-
 def _shares(results: Results, curves: Sequence[str], experiment: str, size: float = 0.0) -> str:
     return in_words(results, curves, lambda curve: share(curve, experiment, size))
 
@@ -264,7 +258,7 @@ ENTRY = Entry(
     question="How do losses and large buffers affect BBR and CUBIC? What do flows and subflows "
     "with BBR leave to others?",
     references=cited(_PAPER, "draft-ietf-ccwg-bbr"),
-    parameters=parameters("""
+    parameters="""
         losses | one flow over 100 Mbit/s, RTT 100 ms | figure 8
         queue with losses | <path.link.limit in loss_*> (one bandwidth-delay product)
         buffers | eight flows over 128 kbit/s, RTT 40 ms | figure 10
@@ -273,7 +267,7 @@ ENTRY = Entry(
         next to CUBIC | two flows over 10 Mbit/s, RTT 40 ms; queue of 1, 2, 4, 8 products
         subflows | two subflows and a TCP flow over 20 Mbit/s, RTT 40 ms; queue of one product
         buffers of hosts | 32 MB, on the platform linux; subflows: those of the engine
-    """),
+    """,
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=20),
     design=cells,
@@ -286,7 +280,7 @@ ENTRY = Entry(
             "Goodput over the largest possible one.",
             panels.points(
                 LOSSES_PERCENT,
-                lambda curve, percent: _of_possible(curve, percent),
+                _of_possible,
                 STYLES,
                 "loss rate (%)",
                 "goodput / possible",
@@ -299,7 +293,7 @@ ENTRY = Entry(
             "Eight flows over 128 kbit/s.",
             panels.points(
                 BUFFERS_KB,
-                lambda curve, size: median(rtt_ms(curve, size), 1e-3),
+                _rtt_s,
                 STYLES,
                 "buffer (kB)",
                 "median round-trip time (s)",

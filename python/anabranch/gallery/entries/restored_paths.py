@@ -1,23 +1,25 @@
 """Public reports about paths that return, with the model of Linux and with the engine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, share
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
-from anabranch.gallery.shared.connections import LINUX_6_18, flow, model_of_linux, network_path
+from anabranch.gallery.shared.connections import (
+    LINUX_6_18,
+    flow,
+    model_of_linux,
+    network_path,
+    outages,
+)
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Cbr, Change, Connection
+from anabranch.scenarios.scenario import Cbr, Connection
 
 CUBIC, BBR, BACKUP, ENGINE = "Linux, CUBIC", "Linux, BBR", "Linux, 5G as backup", "engine"
 STYLES = {
@@ -47,32 +49,22 @@ def _connection(stack: str, load: str) -> Connection:
     if stack == ENGINE:
         return flow(path_manager="full_mesh", **shared)
     manager = {"kind": "backup", "regular": "wan"} if stack == BACKUP else "full_mesh"
-    linux = model_of_linux(scheduler="linux", path_manager=manager, **shared)
-    linux = replace(linux, host=LINUX_6_18)
-    return replace(linux, congestion_control="bbr") if stack == BBR else linux
+    control = "bbr" if stack == BBR else "cubic_linux"
+    shared |= {"scheduler": "linux", "path_manager": manager, "congestion_control": control}
+    return model_of_linux(host=LINUX_6_18, **shared)
 
 
 def cell(tier: Tier, stack: str, event: str, load: str) -> Cell:
     """A workload of a stack while WAN stays, goes away or falls silent."""
     silent_s = _SILENT_S.get(event)
     back_s = AT_S + (AWAY_S if silent_s is None else silent_s)
-    changes = (
-        Change(at=f"{AT_S}s", state="down", noticed=silent_s is None),
-        Change(at=f"{back_s}s", state="up", noticed=silent_s is None),
-    )
+    changes = () if event == NEVER else outages(AT_S, back_s, noticed=silent_s is None)
     paths = (
-        network_path(
-            "wan", "20Mbit/s", "10ms", "100packets", changes=() if event == NEVER else changes
-        ),
+        network_path("wan", "20Mbit/s", "10ms", "100packets", changes=changes),
         network_path("5g", "50Mbit/s", "20ms", "200packets", jitter="2ms"),
     )
     longer: dict[str, Any] = {} if silent_s is None else {"duration": f"{SILENT_LASTS_S}s"}
     return tier.cell(at(stack, event, load), paths, _connection(stack, load), **longer)
-
-
-def _design(tier: Tier) -> list[Cell]:
-    silent = grid(cell, event=(TWELVE, EIGHTEEN), stack=(BACKUP,), load=(MESSAGES,))
-    return [*grid(cell, event=(NEVER, SHORT), load=_WORKLOADS, stack=STYLES)(tier), *silent(tier)]
 
 
 def _shares(event: str, load: str, stacks: Sequence[str]) -> tuple[Quantity, ...]:
@@ -119,34 +111,28 @@ CLAIMS = (
         "On a path that is silent, Linux gives up the subflow after about 16 minutes: a path that "
         "is back after 12 minutes is used again, and one that is back after 18 minutes is not.",
         "mptcp_net-next 616: '~16 minutes'; 440 and mptcpd 291: not opened again",
-        Quantity(
-            "WAN's share, 5G as backup, silent for 12 min",
-            WAN.median(at(BACKUP, TWELVE, MESSAGES)),
-            bound="12",
-        ),
-        Quantity(
-            "WAN's share, 5G as backup, silent for 18 min",
-            WAN.median(at(BACKUP, EIGHTEEN, MESSAGES)),
-            bound="18",
+        (
+            Quantity(
+                f"WAN's share, 5G as backup, silent for {minutes} min",
+                WAN.median(at(BACKUP, silence, MESSAGES)),
+                minutes,
+            )
+            for minutes, silence in (("12", TWELVE), ("18", EIGHTEEN))
         ),
     ),
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """The shares, their cause, and what the reports leave open."""
-    texts = {
-        (event, load): WAN.texts(results, partial(at, event=event, load=load))
-        for event in (NEVER, SHORT)
-        for load in _WORKLOADS
-    }
+
+    def shares(event: str, load: str) -> str:
+        text = WAN.texts(results, partial(at, event=event, load=load))
+        found = "; ".join(f"{stack} {text(stack)}" for stack in STYLES)
+        return f"WAN's share of {load}, if {event}: {found}."
+
     return [
-        *(
-            f"WAN's share of {load}, if {event}: "
-            + "; ".join(f"{stack} {text(stack)}" for stack in STYLES)
-            + "."
-            for (event, load), text in texts.items()
-        ),
+        *(shares(event, load) for event in (NEVER, SHORT) for load in _WORKLOADS),
         "Linux takes the subflow whose queue drains first. If several are empty, it takes the "
         "oldest. A subflow that is opened again is the youngest, so it carries data only while the "
         "others wait for acknowledgements.",
@@ -163,7 +149,7 @@ ENTRY = Entry(
     references=cited(
         "mptcp_net-next 581", "mptcp_net-next 616", "mptcp_net-next 440", "mptcpd 291"
     ),
-    parameters=parameters(f"""
+    parameters=f"""
         WAN | <path.wan>
         5G | <path.5g>
         short failure | WAN's address is removed at {AT_S} s and added {AWAY_S} s later
@@ -173,10 +159,13 @@ ENTRY = Entry(
         stream | upload of 2 Mbit/s in blocks of 8 KiB
         Linux | the model of Linux 6.18, with tuned buffers and its scheduler
         engine | full_mesh and min_rtt, with the engine's own buffers
-    """),
+    """,
     quick=_QUICK,
     full=Tier("full", seeds=20, measured_s=_MEASURED_S),
-    design=_design,
+    design=joined(
+        grid(cell, event=(NEVER, SHORT), load=_WORKLOADS, stack=STYLES),
+        grid(cell, event=(TWELVE, EIGHTEEN), stack=(BACKUP,), load=(MESSAGES,)),
+    ),
     uncertain_parameters=LINKS,
     claims=CLAIMS,
     headline="RP.b-hardly-returns",

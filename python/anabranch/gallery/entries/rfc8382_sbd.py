@@ -1,8 +1,5 @@
 """RFC 8382: detection of subflows that share a bottleneck."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -15,7 +12,6 @@ from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import Values, derived, estimate, mean, median, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.panels import Draw
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
@@ -206,7 +202,7 @@ def _goodput(environment: str, connection: str) -> Draw:
     return panels.settings(drawn, GOODPUT.heading, {}, xlog=True)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Accuracy of the detection, TCP's share, and the reason for the long warm-up."""
     together = {each: np.mean(verdicts(each)(results)) for each in (SHARED, DISJOINT)}
     shares = [f"{curve} {np.median(tcp_shares(curve)(results)):.2f}" for curve in STYLES]
@@ -224,7 +220,7 @@ ENTRY = Entry(
     question="Does the sender detect which of its subflows share a bottleneck? Does coupling only "
     "those subflows pay off?",
     references=cited("RFC 8382"),
-    parameters=parameters(f"""
+    parameters=f"""
         settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100
         bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms
         cross-traffic | 8 UDP sources, Pareto on/off of 500 ms, shape 1.5
@@ -234,7 +230,7 @@ ENTRY = Entry(
         T, N, M | 350 ms, 50, 30 | RFC 8382
         p_l | 5 % | this project: implementations have 5 % or 10 %
         warm-up | 55 s: three times N · T
-    """),
+    """,
     quick=Tier("quick", seeds=1, measured_s=50, warm_up_s=55),
     full=Tier("full", seeds=3, measured_s=100, warm_up_s=55),
     design=cells,

@@ -1,8 +1,6 @@
 """Raiciu et al., SIGCOMM 2011: a permutation of flows in a FatTree, by the number of subflows."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
@@ -14,7 +12,6 @@ from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
@@ -277,7 +274,7 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "subflows", *_COLUMNS), tuple(rows))
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Choice of the routes, and omissions of the optimum."""
     single, eight = (mean(share(*case), 100)(results).text() for case in (_ONE, _EIGHT))
     return [
@@ -300,7 +297,7 @@ ENTRY = Entry(
     question="In a FatTree, TCP flows over random routes collide. How much of the network do they "
     "leave unused, and how many subflows does Multipath TCP need to use it?",
     references=cited("SIGCOMM'11", "NSDI'11"),
-    parameters=parameters("""
+    parameters="""
         topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4: this project
         rate of all cables | 100 Mbit/s in each direction | this project: NSDI'11 has up to 99
             Mbit/s for each host
@@ -312,7 +309,7 @@ ENTRY = Entry(
         TCP | NewReno
         half of the hosts send | 8 flows from two pods to the other two; an arm
         start of a flow | within the first 100 ms, drawn
-    """),
+    """,
     quick=Tier("quick", seeds=5, measured_s=1, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=8, warm_up_s=2),
     design=cells,

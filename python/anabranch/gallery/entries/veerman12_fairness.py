@@ -1,7 +1,5 @@
 """Veerman 2012: Multipath TCP next to TCP, on one and on two shared links of a LAN."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -219,7 +217,7 @@ def _draw_over_time(results: Results, axes: Axes) -> None:
     )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Shares of TCP, and why they miss the theory."""
     words = []
     for network in _ROUTES:

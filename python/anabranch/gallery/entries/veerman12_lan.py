@@ -1,9 +1,8 @@
 """Veerman 2012: Multipath TCP in a LAN: buffers, interfaces that come and go, unequal links."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,22 +10,24 @@ import polars as pl
 
 from anabranch import policy
 from anabranch.gallery.bounds import BOUNDS
-from anabranch.gallery.claims import Quantity, carried, claim, each
+from anabranch.gallery.claims import Quantity, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
+from anabranch.gallery.shared.connections import outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
-from anabranch.reports import figures, outages
+from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.outages import shade
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Bulk, Change, NetworkPath
+from anabranch.scenarios.scenario import Bulk, NetworkPath
 
 RTT_MS = 5
 LINK_MBPS = 1000 / veerman12.SCALE
@@ -116,7 +117,7 @@ def _cell(
 def _flapping(tier: Tier, arm: str) -> Cell:
     """Link one goes down and comes up twice, at four equally spaced times."""
     times = event_times(tier.warm_up_s, tier.warm_up_s + tier.measured_s)
-    changes = _changes(times, noticed=arm != SILENT)
+    changes = outages(*times, noticed=arm != SILENT)
     paths = (link("one", 1, RTT_MS, changes=changes), link("two", 1, RTT_MS))
     manager = OpensOnce if arm == STAYS_AWAY else "full_mesh"
     return _cell(tier, at(ROBUSTNESS, arm, SLIDES_MB), paths, path_manager=manager)
@@ -127,16 +128,9 @@ def _transfer(tier: Tier) -> Cell:
     paths = []
     for name, down, up in (("one", 2, 4), ("two", 3.5, 5)):
         times = [time + 4 * cycle for cycle in range(6) for time in (down, up)]
-        paths.append(link(name, 1, RTT_MS, changes=_changes(times)))
+        paths.append(link(name, 1, RTT_MS, changes=outages(*times, noticed=True)))
     size = Bulk(size=f"{TRANSFER_MB}MB")
     return _cell(tier, at(TRANSFER, REJOINS, SLIDES_MB), paths, workload=size)
-
-
-def _changes(times: Sequence[float], noticed: bool = True) -> tuple[Change, ...]:
-    return tuple(
-        Change(at=f"{time:g}s", state=("down", "up")[index % 2], noticed=noticed or None)
-        for index, time in enumerate(times)
-    )
 
 
 def _balancing(tier: Tier, mss: int) -> Cell:
@@ -207,17 +201,9 @@ def _total(cell: dict[str, Factor]) -> Values:
     return derived(lambda *goodputs: np.sum(goodputs, axis=0), *each)
 
 
-def _totals(
-    words: str, cells: Sequence[dict[str, Factor]], bound: str = ""
-) -> tuple[Quantity, ...]:
-    cases = {f"{cell['curve']}, {cell['buffer_mb']} MB": median(_total(cell)) for cell in cells}
-    return each(words, cases, bound)
-
-
-def _percent_of_file(byte_count: Sample) -> Sample:
-    return byte_count / (TRANSFER_MB * 1e6) * 100
-
-
+_totals = partial(
+    for_each, "{0[curve]}, {0[buffer_mb]} MB", measure=lambda cell: median(_total(cell))
+)
 _TRANSFER = at(TRANSFER, REJOINS, SLIDES_MB)
 _TWO_TEN = at.every(TWO_TEN, SESSIONS, TWO_TEN_MB)
 _ENOUGH = [cell for cell in _BUFFERS if float(cell["buffer_mb"]) >= MIN_BUFFER_MB]
@@ -232,7 +218,7 @@ CLAIMS = (
         "E9.lan-throughput",
         "In a LAN with two equal links and the rule's buffer, throughput is the sum of the links.",
         "slides, “LAN: Throughput”; threshold: this project",
-        _totals(f"goodput at every buffer from the rule's {MIN_BUFFER_MB:g} MB on", _ENOUGH),
+        _totals(_ENOUGH, group=f"goodput at every buffer from the rule's {MIN_BUFFER_MB:g} MB on"),
         needs=carried(_BOTH, at(THROUGHPUT, LIA, SLIDES_MB)),
     ),
     claim(
@@ -277,7 +263,11 @@ CLAIMS = (
         Quantity("transfers completed", COMPLETED.mean(_TRANSFER)),
         Quantity(
             "bytes delivered, worst seed",
-            smallest(derived(_percent_of_file, DELIVERED.values(_TRANSFER))),
+            smallest(
+                derived(
+                    lambda count: count / (TRANSFER_MB * 1e6) * 100, DELIVERED.values(_TRANSFER)
+                )
+            ),
         ),
         needs=carried(_BOTH, _TRANSFER),
         where=f"{TRANSFER_MB} MB",
@@ -286,12 +276,10 @@ CLAIMS = (
         "E9.lan-balancing",
         "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes, with either MSS.",
         "slides, “LAN: Balancing”; threshold: this project",
-        (
-            Quantity(
-                f"share of the bytes over 10 Gbit/s, MSS {mss}, {cell['buffer_mb']} MB",
-                _ON_TEN.median(cell),
-            )
-            for mss, cell in _BALANCED.items()
+        for_each(
+            "share of the bytes over 10 Gbit/s, MSS {}, {[buffer_mb]} MB",
+            _BALANCED.items(),
+            lambda _, cell: _ON_TEN.median(cell),
         ),
         needs=carried(_BOTH, _BALANCED[LARGE_MSS]),
     ),
@@ -309,7 +297,7 @@ CLAIMS = (
         "E9.lan-two-ten",
         "One session fills two links of 10 Gbit/s; two sessions fill and share both links.",
         "slides, “LAN: 2x 10Gb/s Link”; thresholds: this project",
-        _totals("goodput of one session and of two sessions", _TWO_TEN, "sum"),
+        _totals(_TWO_TEN, group="goodput of one session and of two sessions", bound="sum"),
         Quantity("share of the first of two sessions", median(part_of(_FIRST, _SECOND)), "share"),
         needs=carried(_BOTH, _TWO_TEN[0] | {"connection": "main"}),
     ),
@@ -320,9 +308,7 @@ def _flapping_over_time(arm: str) -> Draw:
     """The throughput of each link, stacked, and the throughput in theory."""
 
     def draw(results: Results, axes: Axes) -> None:
-        rows = results.samples.filter(
-            pl.col("test") == ROBUSTNESS, pl.col("curve") == arm, pl.col("seed") == 1
-        ).drop_nulls("subflow")
+        rows = results.rows("samples", test=ROBUSTNESS, curve=arm, seed=1).drop_nulls("subflow")
         if rows.is_empty():
             raise NothingMeasured(f"no time series of {arm}")
         bin_s = 0.5
@@ -348,12 +334,12 @@ def _flapping_over_time(arm: str) -> Draw:
         )  # fmt: skip
         axes.set(xlabel="time (s)", ylabel="throughput (Mbit/s)")
         axes.set_ylim(0, 1.15 * SUM_MBPS)
-        outages.shade(axes, results.scenarios[rows["cell"][0]], COLOURS)
+        shade(axes, results.scenarios[rows["cell"][0]], COLOURS)
 
     return draw
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Limits of the runs, and recovery time of throughput."""
     shares = [_ON_TEN.values(cell)(results) for cell in _BALANCED.values()]
     spread = "; ".join(f"{share.min():.1f} to {share.max():.1f} %" for share in shares)

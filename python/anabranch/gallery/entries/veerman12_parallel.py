@@ -1,8 +1,5 @@
 """Parallel TCP as GridFTP opens it, next to Multipath TCP: further work of Veerman 2012."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -180,7 +177,7 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "flows", "rate of the file (Mbit/s)", "share of TCP"), tuple(rows))
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Division of the file among the flows."""
     slow = float(np.median(file_mbps(EVEN, max(FLOWS))(results)))
     return [

@@ -1,15 +1,10 @@
 """Veerman 2012 at full rates: 10 Gbit/s at 202 ms with 570 MB, and with smaller buffers."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
-import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.references import cited
@@ -46,15 +41,6 @@ _COLOURS = {"small": SKY, "large": BLUE, "far": GREEN}
 at = Factors("curve", "buffer_mb")
 
 RULE = at(THREE_LINKS, RULE_MB)
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """Three links with the rule's buffer; two and three with smaller buffers; a LAN."""
-    return [
-        _cell(tier, THREE_LINKS, RULE_MB),
-        *(_cell(tier, curve, mb) for curve in (TWO_LINKS, THREE_LINKS) for mb in SMALLER_MB),
-        _cell(tier, BALANCING, BALANCING_MB),
-    ]
 
 
 def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
@@ -106,10 +92,9 @@ CLAIMS = (
 )
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Limit of the far link (losses or buffers), and conditions under which it pays off."""
-    rows = results.subflows.filter(*(pl.col(name) == value for name, value in RULE.items()))
-    far = rows.filter(pl.col("path_name") == "far")
+    far = results.rows("subflows", path_name="far", **RULE)
     retransmitted = float(np.median(far["segments_retransmitted"].to_numpy()))
     recovery_h = veerman12.recovery_s(3, 10, _FAR_MS, veerman12.SMALL_MSS, scale=1) / 3600
     return [
@@ -140,7 +125,11 @@ ENTRY = Entry(
     + veerman12.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=2, warm_up_s=6),
     full=Tier("full", seeds=20, measured_s=10, warm_up_s=6),
-    design=cells,
+    design=joined(
+        grid(_cell, curve=(THREE_LINKS,), buffer_mb=(RULE_MB,)),
+        grid(_cell, curve=(TWO_LINKS, THREE_LINKS), buffer_mb=SMALLER_MB),
+        grid(_cell, curve=(BALANCING,), buffer_mb=(BALANCING_MB,)),
+    ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=CLAIMS,

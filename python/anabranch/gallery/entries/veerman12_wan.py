@@ -1,21 +1,19 @@
 """Veerman 2012: Multipath TCP over long distances: buffers, a far link, a LAN next to a WAN."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.claims import Quantity, carried, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
+from anabranch.gallery.shared.connections import AS_LINUX_COUNTS
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import link
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
-from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 
 THROUGHPUT, ADVANCED, MIXED = "throughput", "advanced", "LAN and WAN"
@@ -33,7 +31,7 @@ _PATHS = {
     LAN_WAN: (link("wan", 1, RTT_MS), link("lan", 1, LAN_RTT_MS)),
 }
 _PATHS[LAN_WAN_LINUX] = _PATHS[LAN_WAN]
-_AS_LINUX_COUNTS = {"kind": "linux", "buffers": "socket"}
+
 SUM_MBPS = 1300 / veerman12.SCALE
 
 MIN_BUFFER_MB = round(veerman12.min_buffer_mb(RTT_MS, 0.3, 1), 1)
@@ -48,30 +46,25 @@ _LONG_S = round(5 * RECOVERY_S + 1)
 
 at = Factors("test", "curve", "buffer_mb")
 
-SETTINGS = (
-    *product([THROUGHPUT], [SLOW_START], BUFFERS_MB),
-    *product([THROUGHPUT], [HYSTART], ENOUGH_MB),
-    *product([ADVANCED], [TWO_LINKS, THREE_LINKS], ADVANCED_MB),
-    *product([MIXED], [LAN_WAN, LAN_WAN_LINUX], MIXED_MB),
-)
-"""Two links with every buffer; a far third link; a LAN next to a WAN."""
-
 
 def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
     measured_s = tier.measured_s
     if test == THROUGHPUT and buffer_mb in ENOUGH_MB:
         measured_s = max(measured_s, _LONG_S)
     words = (test, curve, f"{buffer_mb:g}mb")
-    host = _AS_LINUX_COUNTS if curve == LAN_WAN_LINUX else None
+    host = AS_LINUX_COUNTS if curve == LAN_WAN_LINUX else None
     main = veerman12.connection(buffer_mb, hystart=curve == HYSTART, host=host)
     duration = f"{tier.warm_up_s + measured_s}s"
     factors = at(test, curve, buffer_mb)
     return tier.cell(factors, _PATHS[curve], main, words=words, duration=duration)
 
 
-def _over(above: dict[str, Factor], below: dict[str, Factor]) -> dict[str, Measure]:
-    words = (f"{cell['curve']} at {cell['buffer_mb']:g} MB" for cell in (above, below))
-    return {" / ".join(words): GOODPUT.ratio(above, below)}
+def _over(
+    group: str, pairs: Iterable[tuple[dict[str, Factor], dict[str, Factor]]]
+) -> tuple[Quantity, ...]:
+    """The goodput of the first cell of each pair over that of the second."""
+    words = "{0[curve]} at {0[buffer_mb]:g} MB / {1[curve]} at {1[buffer_mb]:g} MB"
+    return for_each(words, pairs, GOODPUT.ratio, group)
 
 
 _RISING = at.every(THROUGHPUT, SLOW_START, BUFFERS_MB)
@@ -85,9 +78,9 @@ CLAIMS = (
         "E9.wan-monotone",
         "Over a WAN, throughput rises with the buffer.",
         "slides, “WAN: Throughput”; tolerance of 2 %: this project",
-        *(
-            each("goodput at every buffer / at the next smaller one", _over(more, less))
-            for less, more in pairwise(_RISING)
+        _over(
+            "goodput at every buffer / at the next smaller one",
+            ((more, less) for less, more in pairwise(_RISING)),
         ),
         needs=carried(_NEAR, at(THROUGHPUT, SLOW_START, MIN_BUFFER_MB)),
     ),
@@ -95,13 +88,12 @@ CLAIMS = (
         "E9.wan-sum",
         "With the rule's buffer, throughput over a WAN is the sum of the links.",
         "slides, “WAN: Throughput”; threshold: this project",
-        each(
+        for_each(
+            "{0[curve]}, {0[buffer_mb]:g} MB",
+            _ENOUGH,
+            GOODPUT.median,
             "goodput with and without HyStart++ at every buffer from the rule's "
             f"{MIN_BUFFER_MB:g} MB on",
-            {
-                f"{cell['curve']}, {cell['buffer_mb']:g} MB": GOODPUT.median(cell)
-                for cell in _ENOUGH
-            },
         ),
         needs=carried(_NEAR, *_ENOUGH),
     ),
@@ -109,13 +101,9 @@ CLAIMS = (
         "E9.wan-advanced",
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; buffers: this project",
-        *(
-            each(
-                "goodput of two links / of three links at every buffer up to "
-                f"{ADVANCED_MB[-1]:g} MB",
-                _over(two, three),
-            )
-            for two, three in zip(_TWO, _THREE, strict=True)
+        _over(
+            f"goodput of two links / of three links at every buffer up to {ADVANCED_MB[-1]:g} MB",
+            zip(_TWO, _THREE, strict=True),
         ),
         needs=carried((*_NEAR, "far"), *_THREE),
     ),
@@ -123,7 +111,7 @@ CLAIMS = (
         "E9.lan-wan",
         "With a LAN next to a WAN, a buffer of 10 MB is too small.",
         "slides, “LAN + WAN: Throughput”; comparison: this project",
-        each("", _over(_TEN, _RULE)),
+        _over("", [(_TEN, _RULE)]),
         needs=carried(("wan", "lan"), _TEN),
         where="goodput, buffers as Linux counts them; 17.5 MB is the rule's buffer",
     ),
@@ -138,7 +126,7 @@ STYLES = {
 _curves = partial(panels.curves, STYLES)
 
 
-def notes(results: Results) -> Sequence[str]:
+def notes(results: Results) -> list[str]:
     """Limits of the runs, and conditions under which a far link pays off."""
     limits = veerman12.limited(results, _RISING)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
@@ -190,7 +178,12 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
-    design=lambda tier: [_cell(tier, *setting) for setting in SETTINGS],
+    design=joined(
+        grid(_cell, test=(THROUGHPUT,), curve=(SLOW_START,), buffer_mb=BUFFERS_MB),
+        grid(_cell, test=(THROUGHPUT,), curve=(HYSTART,), buffer_mb=ENOUGH_MB),
+        grid(_cell, test=(ADVANCED,), curve=(TWO_LINKS, THREE_LINKS), buffer_mb=ADVANCED_MB),
+        grid(_cell, test=(MIXED,), curve=(LAN_WAN, LAN_WAN_LINUX), buffer_mb=MIXED_MB),
+    ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=veerman12.at_scale(CLAIMS),

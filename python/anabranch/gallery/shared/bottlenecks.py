@@ -1,7 +1,5 @@
 """Shared by the entries about congestion control: RED queues and a precondition."""
 
-from __future__ import annotations
-
 import polars as pl
 
 from anabranch.results.folder import Results

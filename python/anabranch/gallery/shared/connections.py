@@ -1,11 +1,9 @@
 """Shared by most entries: connections over one or several paths, and access paths."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
 
 
 def flow(
@@ -33,19 +31,28 @@ def flow(
     return Connection(name=name, **settings | others)
 
 
-LINUX_6_18 = {"kind": "linux", "buffers": "socket", "version": "v6.18"}
+AS_LINUX_COUNTS = {"kind": "linux", "buffers": "socket"}
+"""The host of Linux, which doubles requested buffers and charges the memory of segments."""
+LINUX_6_18 = {**AS_LINUX_COUNTS, "version": "v6.18"}
 """The host of the kernel with which this project repeated reports about failing paths."""
 
 
 def model_of_linux(**others: Any) -> Connection:
     """The connection `main` with the buffers and the CUBIC of Linux, and an endless transfer."""
-    host = {"kind": "linux", "buffers": "socket"}
-    return flow(host=host, congestion_control="cubic_linux", **others)
+    return flow(**{"host": AS_LINUX_COUNTS, "congestion_control": "cubic_linux", **others})
 
 
 def network_path(name: str, rate: str, delay: str, limit: str, **others: Any) -> NetworkPath:
     """A path: its rate, one-way delay and queue."""
     return NetworkPath(name=name, rate=rate, delay=delay, limit=limit, **others)
+
+
+def outages(*times_s: float, noticed: bool | None = None) -> tuple[Change, ...]:
+    """Changes of a path that goes down and comes up in turn, at these times."""
+    return tuple(
+        Change(at=f"{time:g}s", state="up" if index % 2 else "down", noticed=noticed)
+        for index, time in enumerate(times_s)
+    )
 
 
 def access(name: str, via: str, delay: str, **others: Any) -> NetworkPath:

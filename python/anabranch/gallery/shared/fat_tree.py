@@ -5,8 +5,6 @@ links have the same rate, and the core can carry all hosts at once. A cable is a
 end is below its server's end. A route climbs some cables, and descends others in reverse.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Shared by the entries in real time: the stacks of the hosts, parameters and lateness."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

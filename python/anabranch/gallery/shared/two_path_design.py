@@ -5,8 +5,6 @@ The factors and ranges come from Paasch et al., CoNEXT 2013, as quoted for CSWS 
 environment and the high-BDP environment have different ranges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

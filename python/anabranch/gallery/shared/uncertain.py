@@ -1,7 +1,5 @@
 """Parameters that sources leave open or state roughly, as patterns of keys."""
 
-from __future__ import annotations
-
 QUEUES = {"all queues": "path.*.limit"}
 LINKS = {"all rates": "path.*.rate", "all delays": "path.*.delay", **QUEUES}
 WIFI_3G = {

@@ -5,8 +5,6 @@ and every queue therefore has a tenth of the bytes. Factors and labels name the 
 slides, in MB.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from anabranch.gallery.measures import per_seed
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.panels import Axes, Curves, Draw, Look, over
 from anabranch.gallery.parameters import Parameter, parameters
@@ -21,7 +20,7 @@ from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import GREY
 from anabranch.results.claims import Claim
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Change, Connection, NetworkPath
 
@@ -105,10 +104,8 @@ def at_scale(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 def halvings(results: Results, **factors: Factor) -> float:
     """Median over runs of the window halvings of the main connection that were not undone."""
     rows = results.rows("subflows", connection_name="main", **factors)
-    sums = rows.group_by("seed").agg((pl.col("recoveries") - pl.col("undone")).sum())["recoveries"]
-    if sums.is_empty():
-        raise NothingMeasured(f"no run with {factors}")
-    return float(np.median(sums.to_numpy()))
+    halved = (pl.col("recoveries") - pl.col("undone")).sum()
+    return float(np.median(per_seed(rows, halved, f"no run with {factors}")))
 
 
 def halvings_measured(results: Results, **factors: Factor) -> int:
@@ -116,10 +113,14 @@ def halvings_measured(results: Results, **factors: Factor) -> int:
 
     The count comes from the time series, so the cell has to keep them for all seeds.
     """
-    warm_up_ns = nanoseconds(results.provenance["warm_up"])
-    rows = results.rows("samples", **factors).filter(pl.col("time_ns") >= warm_up_ns)
+    rows = _after_warm_up(results, **factors)
     changes = pl.col("ssthresh").diff().over("seed", "connection", "subflow") != 0
     return int(rows.sort("time_ns").select(changes.sum()).item())
+
+
+def _after_warm_up(results: Results, **factors: Factor) -> pl.DataFrame:
+    warm_up_ns = nanoseconds(results.provenance["warm_up"])
+    return results.rows("samples", **factors).filter(pl.col("time_ns") >= warm_up_ns)
 
 
 def limited(results: Results, cells: Sequence[dict[str, Factor]]) -> str:
@@ -138,14 +139,11 @@ def path_mbps(results: Results, path: str, **factors: Factor) -> float:
     `seed` and `connection_name` name others.
     """
     wanted: dict[str, Factor] = {"seed": 1, "connection_name": "main", "path_name": path}
-    warm_up_ns = nanoseconds(results.provenance["warm_up"])
-    rows = results.rows("samples", **wanted | factors).filter(pl.col("time_ns") >= warm_up_ns)
+    rows = _after_warm_up(results, **wanted | factors)
     if rows.is_empty():
         return 0.0
-    byte_count = pl.col("subflow_bytes_received")
-    received = (
-        rows.group_by("subflow").agg(new=byte_count.max() - byte_count.min())["new"].to_numpy()
-    )
+    total = pl.col("subflow_bytes_received")
+    received = rows.group_by("subflow").agg(new=total.max() - total.min())["new"].to_numpy()
     return float(received.sum() * 8e3 / np.ptp(rows["time_ns"].to_numpy()))
 
 

@@ -1,7 +1,5 @@
 """Shared by the entries about WiFi and 3G: links, curves, and a precondition."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +8,7 @@ import numpy as np
 
 from anabranch.gallery.claims import Needs, carried
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.shared.connections import flow, network_path
+from anabranch.gallery.shared.connections import AS_LINUX_COUNTS, flow, network_path
 from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.folder import Factor
@@ -40,6 +38,7 @@ _REMEDIES: dict[str, dict[str, Any]] = {
     MPTCP_M12_NSDI: {**M12, "penalisation": "nsdi12"},
 }
 
+_BLOCKS = Blocks(block_size="8KiB")
 WIFI = network_path("wifi", "8Mbit/s", "10ms", "54packets")
 THREE_G = network_path("3g", "2Mbit/s", "75ms", "334packets")
 
@@ -72,8 +71,10 @@ def cs244_system(source: str) -> Source:
     return Source(says, ("remedies",), ON_MININET)
 
 
-def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> Connection:
-    """The connection of a curve, with the given buffers and workload."""
+def connection(
+    curve: str, send: str, receive: str, workload: Bulk | Blocks = _BLOCKS
+) -> Connection:
+    """The connection of a curve, with the given buffers. By default, it carries 8 KiB blocks."""
     return flow(
         {TCP_WIFI: ("wifi",), TCP_3G: ("3g",)}.get(curve, ("wifi", "3g")),
         send_buffer=send,
@@ -90,8 +91,7 @@ def as_requested(connection: Connection) -> Connection:
     its own scheduler still uses both paths, and the lowest-RTT scheduler does not.
     """
     scheduler = "linux" if connection.protocol == "mptcp" else connection.scheduler
-    host = {"kind": "linux", "buffers": "socket"}
-    return dataclasses.replace(connection, host=host, scheduler=scheduler)
+    return dataclasses.replace(connection, host=AS_LINUX_COUNTS, scheduler=scheduler)
 
 
 def used(*cells: Mapping[str, Factor]) -> Needs:
