@@ -182,7 +182,8 @@ def entry_of(
         title="Virtual time compared with Linux",
         question="The engine simulates in virtual time what Linux does. How far is it from Linux, "
         "from the first byte of a connection?",
-        references=("TCP and Multipath TCP of Linux, over the same emulated links.",),
+        cites=(),
+        uncited=("TCP and Multipath TCP of Linux, over the same emulated links.",),
         parameters=_PARAMETERS,
         quick=Tier("quick", seeds=1, measured_s=longest, warm_up_s=0),
         full=Tier("full", seeds=5, measured_s=longest, warm_up_s=0),

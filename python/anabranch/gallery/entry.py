@@ -14,6 +14,7 @@ from typing import Any
 from anabranch.batches.reduction import Task
 from anabranch.gallery.metrics import Metric
 from anabranch.gallery.parameters import Parameter, parameters, quoted
+from anabranch.gallery.references import cited
 from anabranch.gallery.systems import Source
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
@@ -229,7 +230,8 @@ class Entry:
     """The name in the catalogue, which sets it."""
     title: str
     question: str
-    references: tuple[str, ...]
+    cites: tuple[str, ...]
+    """The short names of sources, which `references.toml` has."""
     parameters: str | tuple[Parameter, ...]
     """The rows of a table, or its text: see `gallery.parameters`."""
     quick: Tier
@@ -257,8 +259,15 @@ class Entry:
     """Reason for which no parameter is varied, if `uncertain_parameters` is empty."""
     source: Source | None = None
     """The system of a source that ran a kernel. The cells run on it, and it is judged."""
+    uncited: tuple[str, ...] = ()
+    """References in full, if `references.toml` does not have them."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the runs, for their provenance."""
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The sources in full."""
+        return (*self.uncited, *cited(*self.cites))
 
     def cells(self, tier: Tier) -> Sequence[Cell]:
         """The cells on the system that the claims judge: that of the source, or this engine."""

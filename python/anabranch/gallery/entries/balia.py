@@ -14,7 +14,6 @@ from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOW
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, estimate, in_words, mean
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
@@ -175,7 +174,7 @@ ENTRY = Entry(
     title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
     question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
     "new capacity sooner than OLIA?",
-    references=cited("Peng et al. 2016", "CoNEXT'12"),
+    cites=("Peng et al. 2016", "CoNEXT'12"),
     parameters=f"""
         one bottleneck | <path.core.rate>, <path.core.rtt> RTT, as in nsdi11-lia
         random loss | <path.core.loss in *_random-loss_*>, queue of

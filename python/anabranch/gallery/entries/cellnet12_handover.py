@@ -8,7 +8,6 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, outages
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
@@ -125,7 +124,7 @@ ENTRY = Entry(
     title="Handover from WiFi to 3G and back in three modes (CellNet 2012)",
     question="A phone leaves its WiFi. How long does a connection pause if 3G is always used, open "
     "and idle, or not open at all?",
-    references=cited("CellNet'12", "RFC 8041"),
+    cites=("CellNet'12", "RFC 8041"),
     parameters=f"""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s) | as in nsdi12-fig7

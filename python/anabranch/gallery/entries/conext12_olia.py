@@ -10,7 +10,6 @@ from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import by_seed, in_words, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
@@ -49,16 +48,15 @@ def _link(name: str, mbps: float, delay: str) -> NetworkPath:
 
 def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
     many, few = RATIOS[ratio]
-    paths = [_link("shared", RATE_MBPS * few, "20ms")]
+    paths, connections = [_link("shared", RATE_MBPS * few, "20ms")], []
     for user in range(many):
         own, also = f"own{user}", f"also{user}"
         paths += [_link(own, RATE_MBPS, "21ms"), access(also, "shared", "1ms")]
-    paths += [access(f"only{user}", "shared", "1ms") for user in range(few)]
-    connections = [
-        flow((f"own{user}", f"also{user}"), name=f"{MULTIPATH}{user}", control=CONTROL[curve])
-        for user in range(many)
-    ]
-    connections += [flow((f"only{user}",), name=f"{TCP}{user}") for user in range(few)]
+        main = flow((own, also), name=f"{MULTIPATH}{user}", control=CONTROL[curve])
+        connections.append(main)
+    for user in range(few):
+        paths.append(access(f"only{user}", "shared", "1ms"))
+        connections.append(flow((f"only{user}",), name=f"{TCP}{user}"))
     name = f"{curve}, {many} multipath users and {few} of TCP"
     return tier.cell(at(curve, ratio), paths, connections, name=name, sample_interval="5s")
 
@@ -73,11 +71,9 @@ def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
     Raises:
         NothingMeasured: if there are no such users.
     """
-    rows = results.rows("runs", curve=curve, ratio=ratio).filter(
-        pl.col("connection").str.starts_with(users)
-    )
-    nothing = f"no {users} users with {curve}, {ratio}"
-    return per_seed(rows, pl.col("goodput_mbps").mean(), nothing)
+    rows = results.rows("runs", **at(curve, ratio))
+    own = rows.filter(pl.col("connection").str.starts_with(users))
+    return per_seed(own, pl.col("goodput_mbps").mean(), f"no {users} users with {curve}, {ratio}")
 
 
 def leaves_more(curve: str, other: str) -> tuple[Quantity, ...]:
@@ -173,7 +169,7 @@ ENTRY = Entry(
     title="Opportunistic linked increases (OLIA) next to TCP users (CoNEXT 2012, scenario C)",
     question="Multipath users with a link of their own also use a link that TCP users depend on. "
     "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
-    references=cited("CoNEXT'12"),
+    cites=("CoNEXT'12",),
     parameters="""
         topology | scenario C: private links, and one link shared by all | CoNEXT'12
         users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers: this project

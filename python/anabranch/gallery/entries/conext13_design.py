@@ -9,7 +9,6 @@ from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used, gain
 from anabranch.gallery.shared.uncertain import A_DESIGN
@@ -144,7 +143,7 @@ ENTRY = Entry(
     title="Original and corrected penalisation over a design of two paths (CoNEXT 2013)",
     question="Over hundreds of pairs of paths, how much of both paths does Multipath TCP use? Does "
     "the corrected form of penalisation help?",
-    references=cited("CoNEXT'13"),
+    cites=("CoNEXT'13",),
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13

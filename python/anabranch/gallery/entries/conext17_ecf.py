@@ -11,7 +11,6 @@ from anabranch.gallery.claims import Needs, Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, waiting_ms
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -297,7 +296,7 @@ ENTRY = Entry(
     title="Earliest completion first (ECF): video and downloads over unequal paths (CoNEXT 2017)",
     question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
     "transfers finish sooner?",
-    references=cited("CoNEXT'17"),
+    cites=("CoNEXT'17",),
     parameters="""
         rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
         round-trip times without queue | WiFi <path.wifi.rtt> ± <path.wifi.jitter>, LTE

@@ -13,7 +13,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
@@ -236,7 +235,7 @@ ENTRY = Entry(
     title="Delay of 8 KiB blocks when WiFi is 4 to 32 times as fast as 3G (CS244 2015)",
     question="How do the delays of NSDI 2012's Figure 7 change when WiFi becomes faster and 3G "
     "does not? Are opportunistic retransmission (M1) and penalisation (M2) still enough?",
-    references=cited("CS244'15", "NSDI'12", "CoNEXT'13"),
+    cites=("CS244'15", "NSDI'12", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi.rate>, <path.wifi.rtt> RTT | CS244'15
         queue of WiFi | <path.wifi.limit in *_54p> | CS244'15 for 8 Mbit/s; kept for all rates: this

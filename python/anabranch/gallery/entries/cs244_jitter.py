@@ -11,7 +11,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import network_path
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
@@ -174,7 +173,7 @@ ENTRY = Entry(
     title="Delay of 8 KiB blocks as 3G's jitter grows (CS244 2014)",
     question="How does jitter on 3G change the delay of blocks that Multipath TCP sends over WiFi "
     "and 3G, with and without opportunistic retransmission (M1) and penalisation (M2)?",
-    references=cited("CS244'14", "NSDI'12"),
+    cites=("CS244'14", "NSDI'12"),
     parameters=parameters("""
         WiFi | <path.wifi> | CS244'14
         3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit>, <path.3g.loss> loss | CS244'14

@@ -10,7 +10,6 @@ from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, in_words, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
@@ -108,7 +107,7 @@ ENTRY = Entry(
     title="Four schedulers over WLAN and cellular paths (CSWS 2014, NorNet)",
     question="Over WLAN and a bufferbloated cellular path, which scheduler has the best goodput "
     "if buffers are bounded, and the least buffering delay if they are not?",
-    references=cited("CSWS'14", "slides of Alay et al."),
+    cites=("CSWS'14", "slides of Alay et al."),
     parameters="""
         paths | WLAN next to 3G1 and next to 3G2, as in ferlin14-bufferbloat
         transfer | <connection.*.size>, download | CSWS'14: 16 MB

@@ -11,7 +11,6 @@ from anabranch.gallery.measures import by_seed, derived, distance, mean, median,
 from anabranch.gallery.metrics import JITTER, MEAN, P95
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
@@ -221,7 +220,7 @@ ENTRY = Entry(
     title="Schedulers with an application-limited source (CSWS 2014)",
     question="How much longer than necessary do blocks take with round robin, with lowest RTT, "
     "and with each remedy, when the paths are far from full?",
-    references=cited("CSWS'14"),
+    cites=("CSWS'14",),
     parameters=two_path_design.DESIGN_PARAMETERS[::2]
     + parameters("""
         settings | quick 40, full 200 | full: CSWS'14

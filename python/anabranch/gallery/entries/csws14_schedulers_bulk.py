@@ -9,14 +9,12 @@ from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.gallery.measures import estimate, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Style
-from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 
 RR, LOW_RTT, RP, BM = "RR", "LowRTT", "LowRTT+RP", "LowRTT+BM"
@@ -40,10 +38,6 @@ COUNTS = {"quick": 20, "full": 200}
 def _raises(curve: str, base: str = LOW_RTT) -> Quantity:
     words = f"mean benefit({curve}) − mean benefit({base}), high-BDP"
     return Quantity(words, two_path_design.gain(curve, base))
-
-
-def _in_words(values: Sample) -> str:
-    return f"{np.median(values):.2f} (mean {np.mean(values):.2f})"
 
 
 def _difference(a: Any, b: Any, axis: int) -> Any:
@@ -106,7 +100,11 @@ CLAIMS = (
 def notes(results: Results) -> list[str]:
     """Medians and means of the benefit of every scheduler."""
     return [
-        two_path_design.benefits_in_words(results, STYLES, _in_words),
+        two_path_design.benefits_in_words(
+            results,
+            STYLES,
+            lambda values: f"{np.median(values):.2f} (mean {np.mean(values):.2f})",
+        ),
         "MPT-BM uses λ = 3 and no threshold θ, because CSWS'14 states none. The baseline is "
         "NewReno, the single-path form of the coupled algorithm, with the same buffers.",
     ]
@@ -123,7 +121,7 @@ ENTRY = Entry(
     title="Schedulers with bulk data over a design of two paths (CSWS 2014)",
     question="Over hundreds of settings, how much of two paths do round robin, lowest RTT, and "
     "lowest RTT with each remedy use?",
-    references=cited("CSWS'14"),
+    cites=("CSWS'14",),
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 20 (quick) or 200 (full) per environment | full: CSWS'14

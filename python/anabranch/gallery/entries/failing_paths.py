@@ -7,7 +7,6 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import (
     LINUX_6_18,
     flow,
@@ -104,7 +103,7 @@ def notes(results: Results) -> list[str]:
 ENTRY = Entry(
     title="Public reports of pauses after a path fails",
     question="How long does a stream pause after a path fails, in Linux and with the engine?",
-    references=cited("openmptcprouter 4254", "mptcp_net-next 554"),
+    cites=("openmptcprouter 4254", "mptcp_net-next 554"),
     parameters=f"""
         a | <path.a>
         b | <path.b>

@@ -11,13 +11,11 @@ from anabranch.gallery.entries.restored_paths import CUBIC, MESSAGES, SHORT, STR
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import STALL_S, share
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.real_time import KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
-from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Scenario
 
@@ -25,7 +23,8 @@ HOSTS = (VIRTUAL, KERNEL)
 SHORT_NAMES = {VIRTUAL: "model", KERNEL: "Linux"}
 STYLES = {VIRTUAL: Style(figures.BLUE), KERNEL: Style(figures.ORANGE)}
 SETTINGS = {"default": LINUX, "stale_loss_cnt 1": SOON, "b as backup": BACKUP}
-STACKS, EVENTS = tuple(SETTINGS.values()), (ONE, ALL)
+EVENTS = (ONE, ALL)
+_FAILURES = [(stack, event) for event in EVENTS for stack in SETTINGS.values()]
 RETURNS = ((CUBIC, MESSAGES), (CUBIC, STREAM), (restored_paths.BACKUP, MESSAGES))
 """Stacks and workloads of restored-paths whose WAN comes back."""
 _RETURN_LASTS_S = 60
@@ -37,7 +36,7 @@ at = Factors("hosts", "stack", "event", load="")
 
 def _cells(tier: Tier) -> list[Cell]:
     """The cells of both entries that Linux can run, in the model and with Linux."""
-    cells = [failing_paths.cell(tier, stack, event) for event in EVENTS for stack in STACKS]
+    cells = [failing_paths.cell(tier, *case) for case in _FAILURES]
     cells += [_shorter(restored_paths.cell(tier, stack, SHORT, load)) for stack, load in RETURNS]
     return [_on(hosts, cell) for hosts in HOSTS for cell in cells]
 
@@ -56,14 +55,6 @@ def _shorter(cell: Cell) -> Cell:
     return dataclasses.replace(cell, scenario=shorter)
 
 
-def _stall(stack: str, event: str) -> Measure:
-    return STALL_S.ratio(at(KERNEL, stack, event), at(VIRTUAL, stack, event))
-
-
-def _share(stack: str, load: str) -> Measure:
-    return WAN.ratio(at(KERNEL, stack, SHORT, load), at(VIRTUAL, stack, SHORT, load))
-
-
 CLAIMS = (
     claim(
         "FL1-stalls",
@@ -71,15 +62,21 @@ CLAIMS = (
         "this project",
         for_each(
             "longest stall, Linux / model, {}, {}",
-            [(stack, event) for event in EVENTS for stack in STACKS],
-            _stall,
+            _FAILURES,
+            lambda *case: STALL_S.ratio(at(KERNEL, *case), at(VIRTUAL, *case)),
         ),
     ),
     claim(
         "FL2-shares",
         "Linux sends the same part of the bytes over a path that comes back as the model does.",
         "this project",
-        for_each("WAN's share, Linux / model, {}, {}", RETURNS, _share),
+        for_each(
+            "WAN's share, Linux / model, {}, {}",
+            RETURNS,
+            lambda stack, load: WAN.ratio(
+                at(KERNEL, stack, SHORT, load), at(VIRTUAL, stack, SHORT, load)
+            ),
+        ),
     ),
 )
 
@@ -91,8 +88,7 @@ def notes(results: Results) -> list[str]:
         *(
             f"Longest stall of {stack}, {event}: {stalls(VIRTUAL, stack, event)} in the model, "
             f"{stalls(KERNEL, stack, event)} in Linux."
-            for event in EVENTS
-            for stack in STACKS
+            for stack, event in _FAILURES
         ),
         *(
             f"WAN's share of {load}, {stack}: {shares(VIRTUAL, stack, SHORT, load)} in the model, "
@@ -110,7 +106,7 @@ ENTRY = Entry(
     title="Paths that fail and come back: Linux and its model",
     question="Does the model of Linux pause for as long as Linux when a path fails, and does it "
     "return to the path as Linux does?",
-    references=cited("openmptcprouter 4254", "mptcp_net-next 554", "mptcp_net-next 581"),
+    cites=("openmptcprouter 4254", "mptcp_net-next 554", "mptcp_net-next 581"),
     parameters=parameters(f"""
         paths that fail | a: <path.a>; b: <path.b> | as in failing-paths
         paths that come back | WAN: <path.wan>; 5G: <path.5g> | as in restored-paths

@@ -14,7 +14,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.measures import derived, in_words, median
 from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
 from anabranch.gallery.panels import Axes, Draw
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -147,32 +146,27 @@ CLAIMS = (
 )
 
 
-_DOTTED = Style(ORANGE, (0, (1, 1)), "")
-
-
-def _end_s(results: Results, pair: str) -> float:
+def _end_s(results: Results) -> float:
     """The end of the time axis: shortly after the last transfer completes."""
     ends = []
     for curve in STYLES:
-        rows = results.rows("samples", **at(curve, pair))
+        rows = results.rows("samples", **at(curve, EXAMPLE_PAIR))
         missing = rows.filter(pl.col("bytes_delivered") < rows["bytes_delivered"].max())
         ends.append(float(missing["time_ns"].to_numpy().max()) / 1e9)
     return 1.1 * max(ends)
 
 
-def _over_time(
-    column: str, unit: str, scale: float, path: str = "", pair: str = "3G2+WLAN"
-) -> Draw:
+def _over_time(column: str, unit: str, scale: float, path: str = "") -> Draw:
     """A column of the samples of each curve; `path` names its path if subflows differ."""
     rows: dict[str, Factor] = {"path_name": path} if path else {}
-    drawn = {curve: (at(curve, pair) | rows, column, style) for curve, style in STYLES.items()}
-    measured = pl.col("srtt_ns") > 0 if path else True
+    drawn = {
+        curve: (at(curve, EXAMPLE_PAIR) | rows, column, style) for curve, style in STYLES.items()
+    }
+    look: dict[str, Any] = {"where": pl.col("srtt_ns") > 0, "log": True} if path else {}
 
     def draw(results: Results, axes: Axes) -> None:
-        end = _end_s(results, pair)
-        panels.series(drawn, unit, scale=1 / scale, where=measured, log=bool(path), span=(0, end))(
-            results, axes
-        )
+        span = (0, _end_s(results))
+        panels.series(drawn, unit, scale=1 / scale, span=span, **look)(results, axes)
 
     return draw
 
@@ -242,7 +236,7 @@ ENTRY = Entry(
     title="Bufferbloat mitigation on cellular paths (IWQoS 2014)",
     question="How does capping the round-trip times of bloated paths change delay, goodput and "
     "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
-    references=cited("IWQoS'14", "slides of Alay et al."),
+    cites=("IWQoS'14", "slides of Alay et al."),
     parameters="""
         WLAN | <path.wlan>
         3G1 | <path.3g1> | this project; NorNet has real ones
@@ -340,7 +334,11 @@ ENTRY = Entry(
                 "kB",
                 {
                     "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
-                    "room in the receive window": ("wlan", "available_window", _DOTTED),
+                    "room in the receive window": (
+                        "wlan",
+                        "available_window",
+                        Style(ORANGE, (0, (1, 1)), ""),
+                    ),
                 },
             ),
         ),

@@ -6,7 +6,6 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, at_every, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -185,7 +184,7 @@ ENTRY = Entry(
     title="Dynamic relative path scoring (DRePaS) next to 2G and 3G (Globecom 2014)",
     question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
     "keep Multipath TCP from using a path that does harm?",
-    references=cited("Globecom'14", "slides of Alay et al."),
+    cites=("Globecom'14", "slides of Alay et al."),
     parameters=f"""
         WLAN | <path.wlan> | this project; the paper measured real ones
         2G | <path.cellular in *_2g_*> | this project, in the range of EDGE

@@ -21,7 +21,7 @@ from anabranch.reports.table import Table
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import bits_per_second
-from anabranch.scenarios.scenario import Connection, NetworkPath
+from anabranch.scenarios.scenario import NetworkPath
 
 TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {
@@ -33,22 +33,19 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Report:
-    """A public report.
-
-    Attributes:
-        key: Repository and number of the thread, and a case of it.
-        says: The situation and the reported numbers.
-        assumed: What the report leaves open.
-        mbps: The reported goodput in Mbit/s of Multipath TCP over all paths.
-        harmed: Whether that is less than the report's best path alone.
-    """
+    """A public report."""
 
     key: str
+    """Repository and number of the thread, and a case of it."""
     says: str
+    """The situation and the reported numbers."""
     assumed: str
+    """What the report leaves open."""
     mbps: float
+    """The reported goodput in Mbit/s of Multipath TCP over all paths."""
     paths: tuple[NetworkPath, ...]
     harmed: bool = True
+    """Whether the goodput is less than that of the report's best path alone."""
 
     @property
     def thread(self) -> str:
@@ -159,21 +156,18 @@ def at(curve: str, report: Report) -> dict[str, Factor]:
 
 
 def _cell(tier: Tier, curve: str, report: Report) -> Cell:
+    connections = {
+        TCP: model_of_linux(paths=(report.fastest,)),
+        LINUX: model_of_linux(scheduler="linux"),
+        ENGINE: flow(remedies=M12),
+    }
     return tier.cell(
         at(curve, report),
         report.paths,
-        _connection(curve, report),
+        connections[curve],
         words=(report.key, curve),
         description=f"{report.thread}: {report.says}. Assumed: {report.assumed}",
     )
-
-
-def _connection(curve: str, report: Report) -> Connection:
-    if curve == ENGINE:
-        return flow(remedies=M12)
-    if curve == TCP:
-        return model_of_linux(paths=(report.fastest,))
-    return model_of_linux(scheduler="linux")
 
 
 def _over_tcp(curve: str, report: Report) -> Measure:
@@ -253,7 +247,8 @@ def _sum_mbps(report: Report) -> float:
 ENTRY = Entry(
     title="Public reports of slow Multipath TCP",
     question="Does the model of Linux have the reported goodput? Do the engine's remedies help?",
-    references=tuple(dict.fromkeys(report.thread for report in REPORTS)),
+    cites=(),
+    uncited=tuple(dict.fromkeys(report.thread for report in REPORTS)),
     parameters=(
         *(
             Parameter(report.key, report.says, f"the report. Assumed: {report.assumed}")

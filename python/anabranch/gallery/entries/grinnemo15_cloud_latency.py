@@ -10,7 +10,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, share
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source, original
@@ -481,7 +480,7 @@ ENTRY = Entry(
     title="Latency of cloud applications over two paths (2015)",
     question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
     "TCP over the faster one? How do loss and unequal round-trip times change this?",
-    references=cited("Grinnemo'15", "Hurtig et al. 2019"),
+    cites=("Grinnemo'15", "Hurtig et al. 2019"),
     parameters="""
         paths | two of <path.*.rate>; RTT <path.*.rtt> | Grinnemo'15
         loss | <path.one.loss>, towards the receiver of the data | rates: Grinnemo'15

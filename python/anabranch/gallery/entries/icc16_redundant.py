@@ -6,7 +6,6 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
@@ -111,7 +110,7 @@ ENTRY = Entry(
     title="Redundant scheduling for requests and responses (ICC 2016)",
     question="An interactive application asks small questions over lossy WiFi and LTE. How much "
     "sooner do answers arrive if every segment is sent over both? What does that cost?",
-    references=cited("ICC'16"),
+    cites=("ICC'16",),
     parameters="""
         WiFi | <path.wifi>
         LTE | <path.lte>

@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import measures, panels
-from anabranch.gallery.claims import Quantity, claim, each, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
@@ -162,11 +161,6 @@ def goodputs(curve: str, network: str = THREE) -> dict[str, Values]:
     return {flow: GOODPUT.values(at(curve, network), connection=flow) for flow in FLOWS}
 
 
-def _part_of_sum(flow: str, network: str) -> Measure:
-    flows = goodputs(WVEGAS, network)
-    return median(part_of(flows.pop(flow), *flows.values()))
-
-
 def spread(curve: str) -> Values:
     """The largest of the three goodputs over the smallest, for each seed."""
     flows = goodputs(curve).values()
@@ -181,9 +175,14 @@ def one_link_share(network: str) -> Values:
 
 def _equal_rates(network: str) -> tuple[Quantity, ...]:
     """The rates of the slides' example: a third for each flow, and 1 : 4 on the two links."""
-    parts = {f"part of the sum of goodputs, {flow}": _part_of_sum(flow, network) for flow in FLOWS}
+    words = "part of the sum of goodputs"
+    flows = goodputs(WVEGAS, network)
+
+    def part_of_sum(flow: str) -> Measure:
+        return median(part_of(flows[flow], *(flows[each] for each in FLOWS if each != flow)))
+
     return (
-        *each("part of the sum of goodputs, each flow", parts, "WV.f-equal-rates"),
+        *for_each(f"{words}, {{}}", FLOWS, part_of_sum, f"{words}, each flow", "WV.f-equal-rates"),
         Quantity(
             "part of the flow with both links on the link of 6 Mbit/s",
             part("one").median(at(WVEGAS, network), connection="main"),
@@ -310,23 +309,18 @@ CLAIMS = (
 )
 
 
+def _by_path(results: Results, curve: str, network: str, column: str) -> pl.DataFrame:
+    """A column of the first seed's samples over time, for each path."""
+    rows = _of_main(results, curve, network, seed=1)
+    return rows.pivot("path_name", index="time_ns", values=column, aggregate_function="sum")
+
+
 def _draw_shift(results: Results, axes: Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
-        received = (
-            _of_main(results, curve, LOAD, seed=1)
-            .pivot(
-                "path_name",
-                index="time_ns",
-                values="subflow_bytes_received",
-                aggregate_function="sum",
-            )
-            .gather_every(20)
-        )
-        one, two = (
-            np.diff(received[name].to_numpy().astype(np.float64)) for name in ("one", "two")
-        )
-        times = received["time_ns"].to_numpy()[1:] / 1e9
+        rows = _by_path(results, curve, LOAD, "subflow_bytes_received").gather_every(20)
+        one, two = (np.diff(rows[name].to_numpy().astype(np.float64)) for name in ("one", "two"))
+        times = rows["time_ns"].to_numpy()[1:] / 1e9
         lines[curve] = (times, 100 * two / np.maximum(one + two, 1), style)
     figures.series(axes, lines, "share of the second path (%)")
     for start in (0, COMES_S):
@@ -337,10 +331,9 @@ def _draw_shift(results: Results, axes: Axes) -> None:
 def _draw_queue(results: Results, axes: Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
-        rows = _of_main(results, curve, EQUAL, seed=1)
-        total = rows.group_by("time_ns").agg(pl.col("queue_packets").sum()).sort("time_ns")
-        packets = total["queue_packets"].to_numpy().astype(np.float64)
-        lines[curve] = (total["time_ns"].to_numpy() / 1e9, packets, style)
+        rows = _by_path(results, curve, EQUAL, "queue_packets")
+        packets = rows.select(pl.sum_horizontal("one", "two")).to_series().to_numpy()
+        lines[curve] = (rows["time_ns"].to_numpy() / 1e9, packets.astype(np.float64), style)
     figures.series(axes, lines, "packets in both queues")
     axes.set(xlim=(WARM_UP_S, WARM_UP_S + 60), ylim=(0, None))
 
@@ -378,7 +371,7 @@ ENTRY = Entry(
     title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
     "path sooner than LIA?",
-    references=cited("ICNP'12", "draft-xu"),
+    cites=("ICNP'12", "draft-xu"),
     parameters=f"""
         paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
             queues of <path.one.limit in *_three-flows>

@@ -22,7 +22,6 @@ from anabranch.gallery.measures import (
     ratio,
 )
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
@@ -284,7 +283,7 @@ ENTRY = Entry(
     title="Download time against flow size over WiFi and cellular (IMC 2013)",
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
     "network than over either alone? Which part does the cellular network carry?",
-    references=cited("IMC'13", "literature review"),
+    cites=("IMC'13", "literature review"),
     parameters=f"""
         paths | one WiFi and one cellular network | IMC'13, abstract
         WiFi | <path.wifi>

@@ -8,7 +8,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
@@ -121,7 +120,7 @@ ENTRY = Entry(
     title="IPv4 and IPv6 at once: two incongruent paths (slides of Alay et al., last question)",
     question="Routes of IPv4 and IPv6 between the same hosts often differ. What do performance and "
     "reliability gain from using both at once?",
-    references=cited("slides of Alay et al., future work", "RFC 8684"),
+    cites=("slides of Alay et al., future work", "RFC 8684"),
     parameters=f"""
         access | <path.access in *_bottlenecks-*>; the control has <path.access.rate in *-access>
         route of IPv4 | <path.ipv4>

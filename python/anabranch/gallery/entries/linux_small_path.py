@@ -7,7 +7,6 @@ from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part, share
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
@@ -97,9 +96,8 @@ def notes(results: Results) -> list[str]:
     """The reported shares of TCP's goodput next to the measured ones, and the lateness."""
 
     def row(rtt_ms: int) -> str:
-        curves = (LINUX_TCP, LINUX_MPTCP, MODEL_MPTCP, ENGINE_M12)
         tcp, linux, model, engine = (
-            GOODPUT.text(results, at(each, rtt_ms)).removesuffix(" Mbit/s") for each in curves
+            GOODPUT.text(results, at(each, rtt_ms)).removesuffix(" Mbit/s") for each in _CURVES
         )
         return (
             f"With {rtt_ms} ms on the slow path, TCP over the fast path has {tcp} Mbit/s, Linux's "
@@ -120,7 +118,7 @@ ENTRY = Entry(
     question="A public report has Linux's Multipath TCP at a sixth of TCP's goodput when a path of "
     "2 Mbit/s joins one of 100 Mbit/s. Does this machine's kernel do that? Does the engine avoid "
     "it?",
-    references=cited("mptcp_net-next 381"),
+    cites=("mptcp_net-next 381",),
     parameters=parameters("""
         fast path | <path.fast> | the report; queue: this project
         slow path | <path.slow> | the report; queue: this project

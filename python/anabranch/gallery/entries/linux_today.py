@@ -9,7 +9,6 @@ from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL
 from anabranch.gallery.shared.uncertain import REAL_TIME
@@ -117,16 +116,14 @@ ENTRY = Entry(
     question="Opportunistic retransmission and penalisation were published in 2012. Does the "
     "Multipath TCP of this machine's kernel still lose the goodput that they save? Does the "
     "engine save it on the same links?",
-    references=(
-        "Multipath TCP of this machine's kernel and the engine, measured in real time.",
-        *cited("NSDI'12"),
-    ),
+    cites=("NSDI'12",),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s), no jitter | as in nsdi12-fig7
         workload | 8 KiB blocks as fast as the buffers accept them | NSDI'12
     """)
     + real_time.PARAMETERS,
+    uncited=("Multipath TCP of this machine's kernel and the engine, measured in real time.",),
     quick=Tier("quick", seeds=2, measured_s=12, warm_up_s=3),
     full=Tier("full", seeds=10, measured_s=60),
     design=grid(_cell, asked=ASKED_KB, curve=_CURVES),

@@ -1,6 +1,6 @@
 """An artefact of emulation: netem sets the memory of delayed segments to one byte."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -8,7 +8,6 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, share
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI
@@ -21,12 +20,8 @@ CLEAN = "clean links"
 KEPT = "Mininet, memory kept"
 ARTEFACT = "Mininet"
 LINUX = "clean links, Linux 6.12"
-_CURVES = {
-    CLEAN: (TCP_WIFI, MPTCP, MPTCP_M12),
-    KEPT: (TCP_WIFI, MPTCP, MPTCP_M12),
-    ARTEFACT: (TCP_WIFI, MPTCP, MPTCP_M12),
-    LINUX: (TCP_WIFI, MPTCP),
-}
+_ALL = (TCP_WIFI, MPTCP, MPTCP_M12)
+_CURVES = {CLEAN: _ALL, KEPT: _ALL, ARTEFACT: _ALL, LINUX: (TCP_WIFI, MPTCP)}
 """The curves of each system. Today's Linux has neither mechanism."""
 _STYLES = {
     CLEAN: Style(BLUE, "-", "o"),
@@ -47,7 +42,7 @@ at = Factors("system", "curve", wifi_mbps=8, receive_kib=32, rtt_ms=150)
 
 def cells(tier: Tier) -> list[Cell]:
     """All systems at all rates, then Mininet's links with more buffers and round-trip times."""
-    emulated = {"system": _EMULATED, "curve": _CURVES[KEPT]}
+    emulated = {"system": _EMULATED, "curve": _ALL}
     factors = [
         at(system, curve, wifi_mbps=rate)
         for rate in RATES_MBPS
@@ -60,15 +55,14 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, **levels: Any) -> Cell:
-    system = levels["system"]
+    system, curve, wifi_mbps, receive_kib, rtt_ms = levels.values()
     shaper: Literal["mininet"] | None = "mininet" if system in _EMULATED else None
-    three_g = replace(wifi_3g.THREE_G, delay=f"{levels['rtt_ms'] / 2:g}ms", jitter="50ms")
+    delay = f"{rtt_ms / 2:g}ms"
     paths = (
-        replace(wifi_3g.WIFI, rate=f"{levels['wifi_mbps']}Mbit/s", shaper=shaper),
-        replace(three_g, shaper=shaper),
+        replace(wifi_3g.WIFI, rate=f"{wifi_mbps}Mbit/s", shaper=shaper),
+        replace(wifi_3g.THREE_G, delay=delay, jitter="50ms", shaper=shaper),
     )
-    main = _connection(system, levels["curve"], levels["receive_kib"])
-    return tier.cell(at(**levels), paths, main)
+    return tier.cell(levels, paths, _connection(system, curve, receive_kib))
 
 
 def _connection(system: str, curve: str, receive_kib: int) -> Connection:
@@ -153,7 +147,7 @@ CLAIMS = (
 def _systems(factor: str, words: str, *systems: str, **look: Any) -> panels.Draw:
     """The mean delay of Multipath TCP with both mechanisms over a factor, on each system."""
     others = {name: level for name, level in at("", "").items() if name != factor}
-    drawn: dict[str, tuple[Mapping[str, Factor], Style]] = {}
+    drawn: dict[str, tuple[dict[str, Factor], Style]] = {}
     for system in systems:
         curve = MPTCP if system == LINUX else MPTCP_M12
         label = system if curve == MPTCP_M12 else f"{system}, without M1,2"
@@ -168,11 +162,8 @@ def notes(results: Results) -> list[str]:
         return ", ".join(f"{_over_wifi(system, rate)(results).value:.2f}" for rate in RATES_MBPS)
 
     def effects(curve: str, name: str, levels: Sequence[int], unit: str) -> str:
-        measured = (
-            f"{_effect(curve, **{name: level})(results).value:.2f} at {level} {unit}"
-            for level in levels
-        )
-        return ", ".join(measured)
+        values = ((_effect(curve, **{name: level})(results).value, level) for level in levels)
+        return ", ".join(f"{value:.2f} at {level} {unit}" for value, level in values)
 
     slowed = MEAN.ratio(at(LINUX, MPTCP), at(LINUX, TCP_WIFI))(results).value
     return [
@@ -198,7 +189,7 @@ ENTRY = Entry(
     "clean ones. From Linux 3.12 until 2017, netem on a host's own interface sets the memory of a "
     "TCP segment to one byte, so that out-of-order data takes up almost no receive buffer. "
     "Does the result depend on this?",
-    references=cited("NSDI'12", "CS244'15"),
+    cites=("NSDI'12", "CS244'15"),
     parameters=f"""
         WiFi | <path.wifi>; also 16, 32 and 64 Mbit/s | CS244'15
         3G | <path.3g.rate>, 150 ms RTT, <path.3g.limit>; also 50 and 300 ms | CS244'15; RTTs:

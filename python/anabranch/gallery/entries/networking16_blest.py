@@ -9,7 +9,6 @@ from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -107,13 +106,10 @@ def _heterogeneous(words: str, metric: Metric) -> tuple[Quantity, ...]:
 
 def _in_readings(words: str, metric: Metric, bound: str) -> tuple[Quantity, ...]:
     """A metric of BLEST over that of lowest RTT, in every other reading."""
-    return for_each(
-        f"{words}, {BLEST} / lowest RTT, {{}}",
-        READINGS,
-        lambda paths: _over_min_rtt(metric, BLEST, paths),
-        f"{words}, {BLEST} / lowest RTT, every other reading",
-        bound,
-    )
+    words = f"{words}, {BLEST} / lowest RTT"
+    group = f"{words}, every other reading"
+    measure = partial(_over_min_rtt, metric, BLEST)
+    return for_each(f"{words}, {{}}", READINGS, measure, group, bound)
 
 
 _ON_SECOND = metrics.part("second")
@@ -267,7 +263,7 @@ ENTRY = Entry(
     title="Blocking estimation (BLEST) over 3G and WLAN (IFIP Networking 2016)",
     question="Does leaving the slow path idle when it would block the fast path save "
     "retransmissions, buffer space and time?",
-    references=cited("Networking'16"),
+    cites=("Networking'16",),
     parameters="""
         WLAN | <path.wlan in *_3g-wlan_*> | Networking'16
         3G | <path.second in *_3g-wlan_*>, no loss | Networking'16
@@ -314,7 +310,7 @@ ENTRY = Entry(
             "Networking'16.",
             panels.points(
                 dict(enumerate(_READINGS)),
-                lambda curve, paths: _over_min_rtt(TRANSFER, curve, paths),
+                partial(_over_min_rtt, TRANSFER),
                 {curve: replace(STYLES[curve], line="none") for curve in (BLEST, PAPER)},
                 "",
                 "goodput / that of lowest RTT",

@@ -13,7 +13,6 @@ from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, estimate, mean, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
@@ -259,7 +258,7 @@ ENTRY = Entry(
     title="Linked increases (LIA): fair on a shared bottleneck, useful on two (NSDI 2011)",
     question="Where its subflows share a bottleneck, does LIA take no more than one TCP flow? "
     "Where they do not, does it reach the goodput of the best path, or the sum?",
-    references=cited("NSDI'11", "RFC 6356"),
+    cites=("NSDI'11", "RFC 6356"),
     parameters="""
         shared bottleneck | <path.core.rate>, <path.core.rtt> RTT
         random loss | <path.core.loss in *_random-loss_*>, queue of

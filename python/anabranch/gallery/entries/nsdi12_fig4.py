@@ -11,7 +11,6 @@ from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
@@ -56,16 +55,14 @@ def _from(least_kb: int, curve: str, words: str, bound: str = "") -> tuple[Quant
 
 def _fewer_duplicates(remedied: str) -> Quantity:
     cells = at(MPTCP_M1, 200), at(remedied, 200)
+    words = "throughput − goodput at 200 kB"
 
     def describe(results: Results) -> str:
         alone, both = (DUPLICATES.text(results, cell) for cell in cells)
-        return f"throughput − goodput at 200 kB: {alone} with M1, {both} with M1,2; difference"
+        return f"{words}: {alone} with M1, {both} with M1,2; difference"
 
-    return Quantity(
-        "throughput − goodput at 200 kB, M1 − M1,2",
-        DUPLICATES.difference(*cells),
-        describe=describe,
-    )
+    measure = DUPLICATES.difference(*cells)
+    return Quantity(f"{words}, M1 − M1,2", measure, describe=describe)
 
 
 def _used(*curves: str) -> Needs:
@@ -192,8 +189,7 @@ def notes(results: Results) -> list[str]:
     duplicates = DUPLICATES.texts(results, partial(at, buffer_kb=_LARGEST_KB))
     return [
         "The curves of MPTCP need not rise with the buffer: the dip is the effect under study. "
-        + "; ".join(lowest(curve) for curve in CURVES[2:])
-        + ".",
+        f"{'; '.join(map(lowest, CURVES[2:]))}.",
         "The queue of 3G holds 334 packets, or 2 s. A window large enough to fill both paths and "
         "this queue would be 2 × 10 Mbit/s × 2.15 s, about 5.4 MB. Below that, the goodput over "
         "both paths depends on how often 3G loses a packet, and thus on the congestion control.",
@@ -212,7 +208,7 @@ ENTRY = Entry(
     title="Goodput over WiFi and 3G as the receive buffer grows (NSDI 2012, Figure 4)",
     question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
     "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
-    references=cited("NSDI'12", "Bonaventure", "CS244'12", "CoNEXT'13"),
+    cites=("NSDI'12", "Bonaventure", "CS244'12", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | NSDI'12
         3G | <path.3g> (2 s) | NSDI'12

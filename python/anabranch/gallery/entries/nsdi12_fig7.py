@@ -12,7 +12,6 @@ from anabranch.gallery.measures import derived, median, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
 from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
@@ -58,16 +57,21 @@ def asked(curve: str, receive: str = ASKED[0]) -> dict[str, Factor]:
     return _factors(curve, f"200KiB{_REQUESTED}", f"{receive}{_REQUESTED}")
 
 
-_JUDGED = [at(curve) for curve in (*CURVES, MPTCP_M12_NSDI)]
+_DELAYS: panels.Curves = {
+    curve: (at(curve), wifi_3g.STYLES[curve]) for curve in (*CURVES, MPTCP_M12_NSDI)
+}
+"""The cells whose delays are drawn."""
 
 
 def cells(tier: Tier) -> list[Cell]:
     """The judged buffers, the sweep of the receive buffer, both jitter models, the control."""
-    factors = [at(curve, kib) for kib in RECEIVE_KIB for curve in CURVES]
-    factors.append(at(MPTCP_M12_NSDI))
-    factors += [at(curve, jitter_model="reordering") for curve in CURVES[1:]]
-    factors += [control(curve) for curve in CURVES]
-    factors += [asked(curve, receive) for receive in ASKED for curve in CURVES]
+    factors = [
+        *(at(curve, kib) for kib in RECEIVE_KIB for curve in CURVES),
+        at(MPTCP_M12_NSDI),
+        *(at(curve, jitter_model="reordering") for curve in CURVES[1:]),
+        *map(control, CURVES),
+        *(asked(curve, receive) for receive in ASKED for curve in CURVES),
+    ]
     return [_cell(tier, each) for each in factors]
 
 
@@ -84,7 +88,7 @@ def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
         wifi_3g.as_requested(main) if send.endswith(_REQUESTED) else main,
         words=(curve, send, receive, model),
         name=f"{curve}, send {send}, receive {receive}, {model} jitter",
-        keep_blocks=factors in _JUDGED,
+        keep_blocks=factors in [cell for cell, _ in _DELAYS.values()],
     )
 
 
@@ -230,10 +234,6 @@ CLAIMS = (
     ),
 )
 
-_DELAYS: panels.Curves = {
-    curve: (at(curve), wifi_3g.STYLES[curve]) for curve in (*CURVES, MPTCP_M12_NSDI)
-}
-
 
 def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
     """A metric over the receive buffer."""
@@ -291,7 +291,7 @@ ENTRY = Entry(
     question="An application writes 8 KiB blocks as fast as the stack accepts them. How long "
     "does a block take over WiFi, over 3G, and over both with Multipath TCP, with and without "
     "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
-    references=cited("NSDI'12", "CS244'15", "CoNEXT'13"),
+    cites=("NSDI'12", "CS244'15", "CoNEXT'13"),
     parameters=parameters(f"""
         WiFi | <path.wifi> (80 ms) | {_LINKS_SOURCE}
         3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit> (2 s) | {_LINKS_SOURCE}

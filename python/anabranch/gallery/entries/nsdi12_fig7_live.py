@@ -10,7 +10,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
@@ -154,7 +153,7 @@ ENTRY = Entry(
     title="Delay of 8 KiB blocks: virtual time, real time, and Linux (NSDI 2012, Figure 7)",
     question="Does the engine behave in virtual time as it does in real time? How does the "
     "Multipath TCP of this machine's kernel perform on the same links?",
-    references=cited("NSDI'12", "CS244'15", "CoNEXT'13"),
+    cites=("NSDI'12", "CS244'15", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s) | as in nsdi12-fig7

@@ -15,7 +15,6 @@ from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -287,7 +286,7 @@ ENTRY = Entry(
     title="Weak 3G, fast links, memory, receive queue and short flows (NSDI 2012)",
     question="Do the mechanisms of NSDI 2012 hold beyond WiFi and 3G: on a very weak second path, "
     "on fast links, for memory, for the receive queue and for short flows?",
-    references=cited("NSDI'12"),
+    cites=("NSDI'12",),
     parameters=parameters(f"""
         weak 3G | <path.3g in weak-3g*>; WiFi of figure 4 | rate: NSDI'12; else this project
         fast links | <path.one in three-equal-links*> | this project; scaled from 1 Gbit/s to 1/10

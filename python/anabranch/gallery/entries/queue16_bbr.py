@@ -12,7 +12,6 @@ from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, in_words, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS, access, flow, network_path
 from anabranch.gallery.shared.uncertain import QUEUES
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
@@ -257,7 +256,7 @@ ENTRY = Entry(
     title="BBR over bufferbloated and lossy paths, and next to other flows (ACM Queue 2016)",
     question="How do losses and large buffers affect BBR and CUBIC? What do flows and subflows "
     "with BBR leave to others?",
-    references=cited(_PAPER, "draft-ietf-ccwg-bbr"),
+    cites=(_PAPER, "draft-ietf-ccwg-bbr"),
     parameters="""
         losses | one flow over 100 Mbit/s, RTT 100 ms | figure 8
         queue with losses | <path.link.limit in loss_*> (one bandwidth-delay product)

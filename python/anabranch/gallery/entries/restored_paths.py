@@ -8,7 +8,6 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, share
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import (
     LINUX_6_18,
     flow,
@@ -56,15 +55,15 @@ def _connection(stack: str, load: str) -> Connection:
 
 def cell(tier: Tier, stack: str, event: str, load: str) -> Cell:
     """A workload of a stack while WAN stays, goes away or falls silent."""
-    silent_s = _SILENT_S.get(event)
-    back_s = AT_S + (AWAY_S if silent_s is None else silent_s)
-    changes = () if event == NEVER else outages(AT_S, back_s, noticed=silent_s is None)
+    silent = event in _SILENT_S
+    back_s = AT_S + _SILENT_S.get(event, AWAY_S)
+    changes = () if event == NEVER else outages(AT_S, back_s, noticed=not silent)
     paths = (
         network_path("wan", "20Mbit/s", "10ms", "100packets", changes=changes),
         network_path("5g", "50Mbit/s", "20ms", "200packets", jitter="2ms"),
     )
-    longer: dict[str, Any] = {} if silent_s is None else {"duration": f"{SILENT_LASTS_S}s"}
-    return tier.cell(at(stack, event, load), paths, _connection(stack, load), **longer)
+    duration = f"{SILENT_LASTS_S}s" if silent else tier.duration
+    return tier.cell(at(stack, event, load), paths, _connection(stack, load), duration=duration)
 
 
 def _shares(event: str, load: str, stacks: Sequence[str]) -> tuple[Quantity, ...]:
@@ -146,9 +145,7 @@ _LASTS_S = _QUICK.warm_up_s + _QUICK.measured_s
 ENTRY = Entry(
     title="Public reports about paths that return",
     question="Do Linux and the engine use a path again after it failed and came back?",
-    references=cited(
-        "mptcp_net-next 581", "mptcp_net-next 616", "mptcp_net-next 440", "mptcpd 291"
-    ),
+    cites=("mptcp_net-next 581", "mptcp_net-next 616", "mptcp_net-next 440", "mptcpd 291"),
     parameters=f"""
         WAN | <path.wan>
         5G | <path.5g>

@@ -12,7 +12,6 @@ from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import Values, derived, estimate, mean, median, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.panels import Draw
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
@@ -219,7 +218,7 @@ ENTRY = Entry(
     title="Shared-bottleneck detection (RFC 8382)",
     question="Does the sender detect which of its subflows share a bottleneck? Does coupling only "
     "those subflows pay off?",
-    references=cited("RFC 8382"),
+    cites=("RFC 8382",),
     parameters=f"""
         settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100
         bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms

@@ -12,7 +12,6 @@ from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
 from anabranch.reports import figures
@@ -34,22 +33,14 @@ STYLES = {
 MOST = 8
 SUBFLOWS = {TCP: (1,), LIA: (2, 3, 4, MOST), UNCOUPLED: (2, 4, MOST), ONE_WAY: (MOST,)}
 ALL_COUNTS = (1, *SUBFLOWS[LIA])
+_CELLS = [(curve, count) for curve, counts in SUBFLOWS.items() for count in counts]
 
 TREE = FatTree(ports=4, rate="100Mbit/s", delay="20us", limit="100packets")
 OPTIMUM_MBPS = 100 * 1448 / 1500
 """The line rate of a host, less the headers of TCP."""
 
-WISCHIK = (
-    "D. Wischik, C. Raiciu, A. Greenhalgh, M. Handley: Design, Implementation and Evaluation of "
-    "Congestion Control for Multipath TCP. NSDI 2011."
-)
 
 at = Factors("curve", "subflows")
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """TCP, and every number of subflows with either congestion control."""
-    return [_cell(tier, curve, count) for curve, counts in SUBFLOWS.items() for count in counts]
 
 
 def _cell(tier: Tier, curve: str, subflows: int) -> Cell:
@@ -101,9 +92,8 @@ def ranked(results: Results, curve: str, subflows: int) -> Sample:
     rows = results.rows("runs", **at(curve, subflows))
     if rows.is_empty():
         raise NothingMeasured(f"no flows with {curve} and {subflows} subflows")
-    seeds = rows.sort("seed", "goodput_mbps").group_by("seed", maintain_order=True)
-    goodputs = [run["goodput_mbps"].to_numpy() for _, run in seeds]
-    return np.stack(goodputs).astype(np.float64) / OPTIMUM_MBPS
+    goodputs = rows.sort("seed", "goodput_mbps")["goodput_mbps"].to_numpy().astype(np.float64)
+    return goodputs.reshape(rows["seed"].n_unique(), -1) / OPTIMUM_MBPS
 
 
 def share(curve: str, subflows: int) -> Values:
@@ -266,12 +256,11 @@ def _overview(results: Results) -> Table:
     """Mean goodput, slowest flow and Jain's index of every cell."""
 
     def row(curve: str, count: int) -> tuple[str, ...]:
-        scales = {heading: 100 if "%" in heading else 1 for heading in _COLUMNS}
-        values = (mean(of(curve, count), scales[x]) for x, of in _COLUMNS.items())
-        return (curve, str(count), *(value(results).text() for value in values))
+        columns = ((of, 100 if "%" in heading else 1) for heading, of in _COLUMNS.items())
+        values = (mean(of(curve, count), scale)(results).text() for of, scale in columns)
+        return (curve, str(count), *values)
 
-    rows = (row(curve, count) for curve, counts in SUBFLOWS.items() for count in counts)
-    return Table(("curve", "subflows", *_COLUMNS), tuple(rows))
+    return Table(("curve", "subflows", *_COLUMNS), tuple(row(*case) for case in _CELLS))
 
 
 def notes(results: Results) -> list[str]:
@@ -296,7 +285,7 @@ ENTRY = Entry(
     title="A data centre: subflows over a FatTree (SIGCOMM 2011)",
     question="In a FatTree, TCP flows over random routes collide. How much of the network do they "
     "leave unused, and how many subflows does Multipath TCP need to use it?",
-    references=cited("SIGCOMM'11", "NSDI'11"),
+    cites=("SIGCOMM'11", "NSDI'11"),
     parameters="""
         topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4: this project
         rate of all cables | 100 Mbit/s in each direction | this project: NSDI'11 has up to 99
@@ -312,7 +301,7 @@ ENTRY = Entry(
     """,
     quick=Tier("quick", seeds=5, measured_s=1, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=8, warm_up_s=2),
-    design=cells,
+    design=lambda tier: [_cell(tier, *case) for case in _CELLS],
     uncertain_parameters={"all delays": "path.*.delay", "all queues": "path.*.limit"},
     claims=CLAIMS,
     panels=(

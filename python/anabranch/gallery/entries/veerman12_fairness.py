@@ -10,14 +10,12 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.panels import Axes
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import NetworkPath
 
 LIA, UNCOUPLED, TCP = "LIA", "uncoupled NewReno", "TCP"
 STYLES = {
@@ -57,24 +55,23 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
     tcp_control = "cubic" if curve == LIA_CUBIC else "new_reno"
-    cores = [
-        replace(veerman12.link(name, 1, 4), limit="5ms", jitter=None) for name in ("one", "two")
+    paths = [
+        replace(veerman12.link(core, 1, 4), limit="5ms", jitter=None)
+        for core in dict.fromkeys(_ROUTES[network]["main"])
     ]
-    accesses, connections = [], []
+    connections = []
     for name, links in _ROUTES[network].items():
         single = name != "main" or curve == TCP
-        names = [f"{name}-{number}" for number in range(1 if single else len(links))]
-        accesses += [_access(way, via) for way, via in zip(names, links, strict=False)]
+        ways = {f"{name}-{number}": via for number, via in enumerate(links[: 1 if single else 2])}
+        paths += [
+            replace(veerman12.link(way, 100, 1), limit="infinite", via=via)
+            for way, via in ways.items()
+        ]
         control = tcp_control if single else _CONTROL[curve]
         connections.append(
-            veerman12.connection(BUFFER_MB, name=name, paths=names, congestion_control=control)
+            veerman12.connection(BUFFER_MB, name=name, paths=[*ways], congestion_control=control)
         )
-    paths = (*cores[: len(set(_ROUTES[network]["main"]))], *accesses)
     return tier.cell(at(curve, network), paths, connections, sample_interval="1s")
-
-
-def _access(name: str, via: str) -> NetworkPath:
-    return replace(veerman12.link(name, 100, 1), limit="infinite", via=via)
 
 
 @by_seed
@@ -179,15 +176,16 @@ CLAIMS = (
 )
 
 
-def _share_next_to(curve: str, network: str) -> Measure | None:
-    return None if curve == TCP and network != ONE_LINK else mean(share(curve, network))
-
-
 def _draw_shares(results: Results, axes: Axes) -> None:
     """Draw TCP's share of its link in every network, and the share in theory."""
+
+    def measure(label: str, network: str) -> Measure | None:
+        curve = label.removeprefix("next to ")
+        return None if curve == TCP and network != ONE_LINK else mean(share(curve, network))
+
     panels.bars(
         {name.replace(", ", ",\n"): name for name in _ROUTES},
-        lambda label, network: _share_next_to(label.removeprefix("next to "), network),
+        measure,
         {f"next to {curve}": style for curve, style in STYLES.items()},
         "TCP's share of its link",
         top=1.05,
@@ -201,12 +199,11 @@ def _draw_shares(results: Results, axes: Axes) -> None:
 
 def _draw_over_time(results: Results, axes: Axes) -> None:
     """Draw the goodputs of both connections with LIA, where TCP uses one of two links."""
-    cell = at(LIA, TWO_LINKS_ONE_TCP)
-    lines = (("Multipath TCP, LIA", "main", STYLES[LIA]), ("TCP", "tcp", STYLES[TCP]))
+    main, tcp = (at(LIA, TWO_LINKS_ONE_TCP) | {"connection_name": name} for name in ("main", "tcp"))
     panels.series(
         {
-            label: (cell | {"connection_name": name}, "bytes_delivered", style)
-            for label, name, style in lines
+            "Multipath TCP, LIA": (main, "bytes_delivered", STYLES[LIA]),
+            "TCP": (tcp, "bytes_delivered", STYLES[TCP]),
         },
         GOODPUT.heading,
         bin_samples=1,
@@ -219,14 +216,14 @@ def _draw_over_time(results: Results, axes: Axes) -> None:
 
 def notes(results: Results) -> list[str]:
     """Shares of TCP, and why they miss the theory."""
-    words = []
-    for network in _ROUTES:
-        each = (
-            f"{curve} {share(curve, network)(results).mean():.2f}" for curve in (LIA, UNCOUPLED)
-        )
-        words.append(f"{network}: {', '.join(each)}, theory {THEORY[network]:.2f}")
+
+    def shares(network: str) -> str:
+        lia, uncoupled = (share(c, network)(results).mean() for c in (LIA, UNCOUPLED))
+        found = f"{LIA} {lia:.2f}, {UNCOUPLED} {uncoupled:.2f}"
+        return f"{network}: {found}, theory {THEORY[network]:.2f}"
+
     return [
-        f"TCP's mean share of its link — {'; '.join(words)}.",
+        f"TCP's mean share of its link — {'; '.join(map(shares, _ROUTES))}.",
         "In theory, all links are one pool, and every connection has the same total. With TCP on "
         "one of two links, Multipath TCP would then have to leave the shared link to TCP. LIA "
         "keeps a window on the shared link and lets it grow slowly, to find out whether the link "
@@ -241,7 +238,7 @@ ENTRY = Entry(
     title="Next to TCP in a LAN, on one and two shared links (Veerman 2012)",
     question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
     "this link, and if it has another link?",
-    references=cited("Veerman'12", "RFC 6356"),
+    cites=("Veerman'12", "RFC 6356"),
     parameters=veerman12.with_stack(f"""
         links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
         access | 10 Gbit/s, 1 ms of the RTT, equal for all

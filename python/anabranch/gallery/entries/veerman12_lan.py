@@ -15,7 +15,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -363,7 +362,7 @@ ENTRY = Entry(
     title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
     question="Which buffer does Multipath TCP need in a LAN to reach the sum of its links? Does "
     "its throughput follow links that go down and come up?",
-    references=cited("Veerman'12", "RFC 6356"),
+    cites=("Veerman'12", "RFC 6356"),
     parameters=veerman12.with_stack(f"""
         links | 1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT | slides
         buffers, 1 + 1 Gbit/s | 0.625 to 5 MB; 6 MB | 6 MB: slides; else this project

@@ -5,12 +5,11 @@ from itertools import product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, each
+from anabranch.gallery.claims import Quantity, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Tier
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import SCALE
@@ -73,12 +72,11 @@ def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]
     """Name, paths and bytes of each connection that carries a part of the file."""
     if curve == MPTCP:
         return [("main", ("large", "small"), _BYTES)]
-    on_each = flows // 2
-    large = round(_BYTES * _PARTS[curve] / on_each)
-    small = round(_BYTES * (1 - _PARTS[curve]) / on_each)
+    parts = {"large": _PARTS[curve], "small": 1 - _PARTS[curve]}
     return [
-        *((f"large-{number}", ("large",), large) for number in range(on_each)),
-        *((f"small-{number}", ("small",), small) for number in range(on_each)),
+        (f"{link}-{number}", (link,), round(_BYTES * part / (flows // 2)))
+        for link, part in parts.items()
+        for number in range(flows // 2)
     ]
 
 
@@ -94,8 +92,7 @@ def file_mbps(results: Results, curve: str, flows: int) -> Sample:
         size * 8e-6 / TRANSFER.values(at(FILE, curve, flows), connection=name)(results)
         for name, _, size in _transfers(curve, flows)
     ]
-    rates: Sample = _BYTES * 8e-6 / np.max(times, axis=0)
-    return rates
+    return np.asarray(_BYTES * 8e-6 / np.max(times, axis=0))
 
 
 @by_seed
@@ -111,17 +108,17 @@ def tcp_share(results: Results, curve: str, flows: int) -> Sample:
         crossing = goodput("main") * part("large").values(cell, connection="main")(results)
     else:
         crossing = np.sum([goodput(f"large-{n}") for n in range(flows // 2)], axis=0)
-    share: Sample = tcp / (tcp + crossing)
-    return share
+    return np.asarray(tcp / (tcp + crossing))
 
 
 def _over_parallel(curve: str) -> tuple[Quantity, ...]:
     """The rate of Multipath TCP over that of parallel TCP."""
     words = f"rate of the file, {MPTCP} / {curve}"
-    whole = file_mbps(MPTCP, 1)
-    return each(
+    return for_each(
+        f"{words}, {{}} flows",
+        FLOWS,
+        lambda flows: ratio(file_mbps(MPTCP, 1), file_mbps(curve, flows)),
         f"{words}, with {', '.join(map(str, FLOWS))} flows",
-        {f"{words}, {flows} flows": ratio(whole, file_mbps(curve, flows)) for flows in FLOWS},
     )
 
 
@@ -193,7 +190,7 @@ ENTRY = Entry(
     title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
     "Which share of a link does a TCP flow next to them keep?",
-    references=cited("Veerman'12", "RFC 6356"),
+    cites=("Veerman'12", "RFC 6356"),
     parameters=(
         *parameters(f"""
         links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”

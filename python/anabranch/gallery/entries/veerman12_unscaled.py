@@ -7,7 +7,6 @@ from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.parameters import parameters
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
@@ -113,7 +112,7 @@ ENTRY = Entry(
     title="At full rates: 10 Gbit/s at 202 ms with 570 MB (Veerman 2012)",
     question="Do links of 0.3 + 1 + 10 Gbit/s reach their sum with the rule's 570 MB when one of "
     "them is at 202 ms? What do they reach with smaller buffers?",
-    references=cited("Veerman'12", "RFC 6356"),
+    cites=("Veerman'12", "RFC 6356"),
     parameters=parameters("""
         scaling | none | the other entries after Veerman use a tenth
         links | 0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT | slides

@@ -8,7 +8,6 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
-from anabranch.gallery.references import cited
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -160,7 +159,7 @@ ENTRY = Entry(
     title="A WAN: buffers, a far link, a LAN next to a WAN (Veerman 2012)",
     question="How does throughput over long distances depend on the buffer, and when does a fast "
     "but far link do harm?",
-    references=cited("Veerman'12", "RFC 6356"),
+    cites=("Veerman'12", "RFC 6356"),
     parameters=veerman12.with_stack(f"""
         WAN | 0.3 + 1 Gbit/s, 35 ms RTT | slides: Geneva
         advanced | these two links and 10 Gbit/s, 202 ms RTT | slides

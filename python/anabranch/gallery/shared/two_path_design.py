@@ -74,17 +74,10 @@ def points(environment: str, count: int) -> tuple[Point, ...]:
     capacity = _CAPACITY_MBPS.scaled(unit[:, :2])
     rtt = _RTT_MS[environment].scaled(unit[:, 2:4])
     queue = _QUEUE_MS[environment].scaled(unit[:, 4:])
+    settings = np.stack((capacity, rtt, queue), axis=2).tolist()
     return tuple(
-        Point(
-            environment,
-            number,
-            (
-                _path("one", capacity[number, 0], rtt[number, 0], queue[number, 0]),
-                _path("two", capacity[number, 1], rtt[number, 1], queue[number, 1]),
-            ),
-            (float(capacity[number, 0]), float(capacity[number, 1])),
-        )
-        for number in range(count)
+        Point(environment, number, (_path("one", *one), _path("two", *two)), (one[0], two[0]))
+        for number, (one, two) in enumerate(settings)
     )
 
 
