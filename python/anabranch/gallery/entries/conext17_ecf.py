@@ -10,14 +10,14 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
-from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, waiting_ms
+from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, Levels, waiting_ms
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import RequestResponse
 from anabranch.words import listed
 
@@ -96,7 +96,7 @@ def throughput_mbps(curve: str, mbps: float = JUDGED_MBPS, rates: str = UNEQUAL)
     return derived(lambda ms: _bytes(mbps) * 8e-3 / ms, times)
 
 
-def _judged(curve: str, mbps: float = JUDGED_MBPS) -> dict[str, Factor]:
+def _judged(curve: str, mbps: float = JUDGED_MBPS) -> Levels:
     return at(curve, STREAM, UNEQUAL, mbps)
 
 
@@ -358,7 +358,7 @@ ENTRY = Entry(
             "Congestion window, first seed.",
             panels.series(
                 {
-                    curve: (_judged(curve) | {"path_name": "lte"}, "cwnd", STYLES[curve])
+                    curve: ({**_judged(curve), "path_name": "lte"}, "cwnd", STYLES[curve])
                     for curve in (DEFAULT, ECF)
                 },
                 "congestion window of LTE (kB)",

@@ -219,13 +219,12 @@ def notes(results: Results) -> list[str]:
         "The source does not say whether it kept WiFi's queue at 54 packets or at 80 ms. With "
         f"80 ms, 3G carries {time} of the bytes. WiFi's congestion window can then grow until it "
         "covers the whole receive buffer, and nothing is left for 3G.",
-        "The source's own receive buffer was 32 KiB, as requested from Linux: a window of about "
-        "40 KB, in which Linux's scheduler gives 3G bursts of up to 64 KiB. 3G then carries "
-        f"{asked} of the bytes with both mechanisms, and "
+        "The source's own receive buffer was 32 KiB, as requested from Linux: a window of about 40 "
+        f"KB, in which Linux's scheduler gives 3G bursts of up to 64 KiB. 3G then carries {asked} "
+        "of the bytes with both mechanisms, and "
         f"{listed(on_3g(MPTCP, rate, '32KiB') for rate in RATES_MBPS)} without them, at "
-        f"{listed(RATES_MBPS)} Mbit/s. The window also limits TCP over WiFi: one "
-        "window per round-trip time is about 15 Mbit/s, so its delay hardly falls beyond 16 "
-        "Mbit/s.",
+        f"{listed(RATES_MBPS)} Mbit/s. The window also limits TCP over WiFi: one window per "
+        "round-trip time is about 15 Mbit/s, so its delay hardly falls beyond 16 Mbit/s.",
         "A claim is not judged where 3G carried no more than 1 % of the bytes, because Multipath "
         "TCP then used only one path.",
     ]

@@ -1,19 +1,12 @@
 """Public reports of pauses after a path fails, with the model of Linux and with the engine."""
 
 from functools import partial
-from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
-from anabranch.gallery.shared.connections import (
-    LINUX_6_18,
-    flow,
-    model_of_linux,
-    network_path,
-    outages,
-)
+from anabranch.gallery.shared.connections import LINUX_6_18, network_path, outages, upload
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.folder import Results
@@ -35,12 +28,9 @@ at = Factors("stack", "event")
 
 def _connection(stack: str) -> Connection:
     workload = Cbr(rate="2Mbit/s", block_size="8KiB")
-    shared: dict[str, Any] = {"direction": "upload", "workload": workload}
-    if stack == ENGINE:
-        return flow(path_manager="full_mesh", **shared)
-    manager = {"kind": "backup", "regular": "a"} if stack == BACKUP else "full_mesh"
     host = {**LINUX_6_18, "stale_loss_cnt": 1} if stack == SOON else LINUX_6_18
-    return model_of_linux(host=host, scheduler="linux", path_manager=manager, **shared)
+    regular = "a" if stack == BACKUP else ""
+    return upload(workload, by_engine=stack == ENGINE, regular=regular, host=host)
 
 
 def cell(tier: Tier, stack: str, event: str) -> Cell:

@@ -8,7 +8,7 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
-from anabranch.gallery.metrics import MEAN, P50, P95, share
+from anabranch.gallery.metrics import MEAN, P50, P95, Levels, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
@@ -17,7 +17,7 @@ from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.scenario import Distribution, NetworkPath, OnOff, RequestResponse
 from anabranch.words import listed
 
@@ -93,8 +93,6 @@ _WORKLOADS: dict[str, OnOff | RequestResponse] = {
 }
 
 at = Factors("application", "curve", "rtt_one_ms", "rtt_two_ms", loss_percent=0)
-_Cell = dict[str, Factor]
-"""The factors of a cell."""
 
 
 def _equal(
@@ -102,7 +100,7 @@ def _equal(
     rtts: Iterable[int],
     losses: Iterable[int] = (0,),
     curve: str = MPTCP,
-) -> list[_Cell]:
+) -> list[Levels]:
     """Cells whose paths have equal round-trip times."""
     grid = product(applications, rtts, losses)
     return [at(application, curve, rtt, rtt, loss) for application, rtt, loss in grid]
@@ -128,7 +126,7 @@ def cells(tier: Tier) -> list[Cell]:
     return [_cell(tier, setting) for setting in settings]
 
 
-def _cell(tier: Tier, factors: _Cell) -> Cell:
+def _cell(tier: Tier, factors: Levels) -> Cell:
     application, curve, *levels = map(str, factors.values())
     one, two, loss = map(int, levels)
     tcp, tuned = curve in (TCP, TCP_TUNED), curve in (TCP_TUNED, MPTCP_TUNED)
@@ -156,7 +154,7 @@ def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
     return network_path(name, "100Mbit/s", delay, "2500packets", loss=f"{loss_percent}%")
 
 
-def relative(cell: _Cell) -> Measure:
+def relative(cell: Levels) -> Measure:
     """Mean latency over the mean latency of TCP on path one, paired by seed.
 
     With the same seed, both have the same bursts. Both have tuned buffers, or neither.
@@ -164,21 +162,21 @@ def relative(cell: _Cell) -> Measure:
     return mean(_paired(cell, _tcp(cell)))
 
 
-def _tcp(cell: _Cell) -> _Cell:
+def _tcp(cell: Levels) -> Levels:
     """The cell of TCP on path one, with the same kind of buffers."""
     curve = TCP_TUNED if cell["curve"] == MPTCP_TUNED else TCP
     return {**cell, "curve": curve, "rtt_two_ms": cell["rtt_one_ms"]}
 
 
 @by_seed
-def _paired(results: Results, above: _Cell, below: _Cell) -> Sample:
+def _paired(results: Results, above: Levels, below: Levels) -> Sample:
     pair = [MEAN.values(cell)(results) for cell in (above, below)]
     if pair[0].size != pair[1].size:
         raise NothingMeasured(f"not every seed has a latency: {above}")
     return pair[0] / pair[1]
 
 
-def is_carried(results: Results, cell: _Cell) -> bool:
+def is_carried(results: Results, cell: Levels) -> bool:
     """`True` if TCP on path one on average delivers a Netflix burst before the next one is due.
 
     Otherwise bursts wait for earlier bursts, and the latency grows with the length of the run.
@@ -191,7 +189,7 @@ def is_carried(results: Results, cell: _Cell) -> bool:
         return False
 
 
-def _words(cell: _Cell) -> str:
+def _words(cell: Levels) -> str:
     application, curve, one, two, loss = cell.values()
     lossy = f", {loss} % loss" if loss else ""
     return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp(cell)['curve']}"
@@ -232,7 +230,7 @@ def _claim(
     statement: str,
     source: str,
     words: str,
-    cells: Iterable[_Cell],
+    cells: Iterable[Levels],
     needs: Needs | None = _used,
     bounds: str = "",
 ) -> Claim:

@@ -8,19 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from anabranch.gallery import panels
+from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import (
-    Values,
-    by_seed,
-    difference,
-    in_words,
-    median,
-    over_smallest,
-    per_seed,
-    ratio,
-)
+from anabranch.gallery.measures import Values, difference, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.systems import Source
@@ -105,7 +96,7 @@ def _download(curve: str, kib: int, number: int) -> Connection:
     )
 
 
-@by_seed
+@measures.by_seed
 def _means(results: Results, of: pl.Expr, curve: str, kib: int, network: str) -> Sample:
     """The mean of an expression over the downloads of each run, in the order of the seeds."""
     cell = at(curve, kib, network)
@@ -128,7 +119,7 @@ def _over_best(kib: int, network: str) -> Measure:
     one = seconds(LIA, kib, network)
     if network == POOR:
         return ratio(one, seconds(TCP_WIFI, kib, CONSTANT))
-    return over_smallest(one, *(seconds(curve, kib, network) for curve in _PATHS))
+    return measures.over_smallest(one, *(seconds(curve, kib, network) for curve in _PATHS))
 
 
 def _time_ratio(above: str, below: str, kib: int, network: str) -> Measure:
@@ -269,10 +260,14 @@ def notes(results: Results) -> list[str]:
 
     def times(network: str) -> str:
         curves = (LIA,) if network == POOR else STYLES
-        found = in_words(results, curves, lambda c: median(seconds(c, LARGE, network)), "s")
+        found = measures.in_words(
+            results, curves, lambda c: median(seconds(c, LARGE, network)), "s"
+        )
         return f"{network}: {found}"
 
-    waits = in_words(results, NETWORKS, lambda n: median(out_of_order_ms(LIA, LARGE, n)), "ms")
+    waits = measures.in_words(
+        results, NETWORKS, lambda n: median(out_of_order_ms(LIA, LARGE, n)), "ms"
+    )
     return [
         f"Downloads of {words(LARGE)} — {'; '.join(map(times, NETWORKS))}.",
         f"Mean out-of-order delay of LIA — {waits}.",

@@ -245,10 +245,9 @@ def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
 
 def notes(results: Results) -> list[str]:
     """The measured numbers behind the sweep, the jitter models and the forms of M2."""
-    mean, goodput = partial(MEAN.text, results), partial(GOODPUT.text, results)
-    p95, p99 = partial(P95.text, results), partial(metrics.P99.text, results)
-    small, send_limited = at(MPTCP, 32), metrics.SEND_BUFFER_LIMITED.text(results, at(MPTCP))
-    on_3g = share("3g").text(results, small)
+    mean, goodput, p95, p99 = (of.texts(results, at) for of in (MEAN, GOODPUT, P95, metrics.P99))
+    on_3g = share("3g").text(results, at(MPTCP, 32))
+    send_limited = metrics.SEND_BUFFER_LIMITED.text(results, at(MPTCP))
     window_limited = WINDOW_LIMITED.text(results, at(MPTCP))
     return [
         "The paper does not state the receive buffer, which decides the result. CS244'15 requested "
@@ -256,31 +255,28 @@ def notes(results: Results) -> list[str]:
         f"a receive buffer is an exact window. At 32 KiB, 3G carries {on_3g} of MPTCP's "
         "bytes: the congestion window of the WiFi subflow alone covers the shared window, the "
         "scheduler prefers WiFi, and hardly any data can wait for 3G. The mean delay is "
-        f"{mean(small)} without and {mean(at(MPTCP_M12, 32))} with the mechanisms, compared with "
-        f"{mean(at(TCP_WIFI, 32))} over WiFi alone.",
+        f"{mean(MPTCP, 32)} without and {mean(MPTCP_M12, 32)} with the mechanisms, compared with "
+        f"{mean(TCP_WIFI, 32)} over WiFi alone.",
         "At 200 KiB, both buffers fill with data that waits for 3G while WiFi idles. A subflow has "
-        f"room and waits for the send buffer for {send_limited} of the time, "
-        f"and for the receive window for {window_limited}. Goodput is "
-        f"{goodput(at(MPTCP))}, below the {goodput(at(TCP_WIFI))} of WiFi alone. With both "
-        f"mechanisms it is {goodput(at(MPTCP_M12))}. A receive buffer larger than the send buffer "
-        "changes nothing, because the send buffer is then the limit.",
+        f"room and waits for the send buffer for {send_limited} of the time, and for the receive "
+        f"window for {window_limited}. Goodput is {goodput(MPTCP)}, below the {goodput(TCP_WIFI)} "
+        f"of WiFi alone. With both mechanisms it is {goodput(MPTCP_M12)}. A receive buffer larger "
+        "than the send buffer changes nothing, because the send buffer is then the limit.",
         "The penalisation of NSDI'12 compares rates, may act once per RTT of the slow subflow, and "
         "always lowers the slow-start threshold. Its goodput and mean delay are "
-        f"{goodput(at(MPTCP_M12_NSDI))} and {mean(at(MPTCP_M12_NSDI))}; those of the form of "
-        f"CoNEXT'13 are {goodput(at(MPTCP_M12))} and {mean(at(MPTCP_M12))}.",
+        f"{goodput(MPTCP_M12_NSDI)} and {mean(MPTCP_M12_NSDI)}; those of the form of "
+        f"CoNEXT'13 are {goodput(MPTCP_M12)} and {mean(MPTCP_M12)}.",
         "TCP over WiFi has a nearly constant delay, except after a loss. Its 95th percentile, "
-        f"{p95(at(TCP_WIFI))}, therefore says little about its tail; the 99th percentile "
-        f"is {p99(at(TCP_WIFI))}. MPTCP with both mechanisms has "
-        f"{p95(at(MPTCP_M12))} and {p99(at(MPTCP_M12))} with the penalisation "
-        "of CoNEXT'13, and "
-        f"{p95(at(MPTCP_M12_NSDI))} and {p99(at(MPTCP_M12_NSDI))} with that of "
-        "NSDI'12.",
+        f"{p95(TCP_WIFI)}, therefore says little about its tail; the 99th percentile is "
+        f"{p99(TCP_WIFI)}. MPTCP with both mechanisms has {p95(MPTCP_M12)} and {p99(MPTCP_M12)} "
+        f"with the penalisation of CoNEXT'13, and {p95(MPTCP_M12_NSDI)} and {p99(MPTCP_M12_NSDI)} "
+        "with that of NSDI'12.",
         "With jitter that reorders packets, as in netem, the mean delays are "
-        f"{mean(at(wifi_3g.TCP_3G, jitter_model='reordering'))} for TCP over 3G, "
-        f"{mean(at(MPTCP, jitter_model='reordering'))} for MPTCP and "
-        f"{mean(at(MPTCP_M12, jitter_model='reordering'))} with both mechanisms. With jitter that "
+        f"{mean(wifi_3g.TCP_3G, jitter_model='reordering')} for TCP over 3G, "
+        f"{mean(MPTCP, jitter_model='reordering')} for MPTCP and "
+        f"{mean(MPTCP_M12, jitter_model='reordering')} with both mechanisms. With jitter that "
         "keeps the order, which the claims use, the mean delays are "
-        f"{mean(at(wifi_3g.TCP_3G))}, {mean(at(MPTCP))} and {mean(at(MPTCP_M12))}.",
+        f"{mean(wifi_3g.TCP_3G)}, {mean(MPTCP)} and {mean(MPTCP_M12)}.",
         "The delay mostly reflects goodput: the application keeps the send buffer full, so a block "
         "waits until about 200 KiB have left. MPTCP can therefore be faster than WiFi alone.",
     ]

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
 from anabranch.gallery.panels import Axes
@@ -27,7 +26,7 @@ from anabranch.scenarios.scenario import Bulk, NetworkPath, RequestResponse
 WEAK, UNEQUAL, SYMMETRIC = "weak 3G", "unequal links", "three equal links"
 MEMORY, QUEUE, SHORT = "memory", "receive queue", "short flows"
 TCP = "TCP"
-FIXED, M3, M34 = "fixed buffers", "M3", "M3,4"
+_MEMORY = FIXED, M3, M34 = "fixed buffers", "M3", "M3,4"
 STYLES = {
     TCP_WIFI: Style(BLUE, "-", "o"),
     TCP: Style(BLUE, "-", "o"),
@@ -64,18 +63,6 @@ _REMEDIES: dict[str, dict[str, Any]] = {
 
 at = Factors("network", "curve", "size")
 """The factors of a cell. `size` is that of buffers or file in kB, or a number of subflows."""
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """All six scenarios."""
-    settings = (
-        *product((WEAK,), WEAK_BUFFERS_KB, (TCP_WIFI, MPTCP, MPTCP_M12)),
-        *product((UNEQUAL, SYMMETRIC), FAST_BUFFERS_KB, (TCP, MPTCP, MPTCP_M12)),
-        *product((MEMORY,), (CONFIGURED_KB,), (FIXED, M3, M34)),
-        *product((QUEUE,), SUBFLOWS, (MPTCP,)),
-        *product((SHORT,), FILES_KB, (TCP, MPTCP)),
-    )
-    return [_cell(tier, *setting) for setting in settings]
 
 
 def _cell(tier: Tier, network: str, size: int, curve: str) -> Cell:
@@ -245,20 +232,18 @@ def _over_buffers(network: str, single: str, buffers_kb: Sequence[int]) -> panel
 
 
 def _draw_memory(results: Results, axes: Axes) -> None:
-    for place, curve in enumerate((FIXED, M3, M34)):
+    for place, curve in enumerate(_MEMORY):
         height = median(_memory_of(curve))(results).value
         axes.bar(place, height, 0.6, color=STYLES[curve].colour, alpha=0.75)
         goodput = GOODPUT.number(results, at(MEMORY, curve, CONFIGURED_KB))
         axes.annotate(f"{goodput:.2f} Mbit/s", (place, 0.2), ha="center", fontsize=7)
-    axes.set_xticks(range(3), [FIXED, M3, M34])
+    axes.set_xticks(range(3), _MEMORY)
     axes.set_ylabel("send + receive buffer at the end (MB)")
 
 
 def notes(results: Results) -> list[str]:
     """Memory, the receive queue, and why small buffers stay on one of three links."""
-    memory = "; ".join(
-        f"{curve} {np.median(_memory_of(curve)(results)):.2f} MB" for curve in (FIXED, M3, M34)
-    )
+    memory = "; ".join(f"{c} {np.median(_memory_of(c)(results)):.2f} MB" for c in _MEMORY)
 
     def waiting(count: int) -> str:
         segments = OUT_OF_ORDER_SEGMENTS.number(results, at(QUEUE, MPTCP, count))
@@ -298,7 +283,18 @@ ENTRY = Entry(
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=20),
     full=Tier("full", seeds=20, measured_s=100),
-    design=cells,
+    design=joined(
+        grid(_cell, network=(WEAK,), size=WEAK_BUFFERS_KB, curve=(TCP_WIFI, MPTCP, MPTCP_M12)),
+        grid(
+            _cell,
+            network=(UNEQUAL, SYMMETRIC),
+            size=FAST_BUFFERS_KB,
+            curve=(TCP, MPTCP, MPTCP_M12),
+        ),
+        grid(_cell, network=(MEMORY,), size=(CONFIGURED_KB,), curve=_MEMORY),
+        grid(_cell, network=(QUEUE,), size=SUBFLOWS, curve=(MPTCP,)),
+        grid(_cell, network=(SHORT,), size=FILES_KB, curve=(TCP, MPTCP)),
+    ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=wifi_3g.NSDI12_SYSTEM,
     claims=CLAIMS,

@@ -2,19 +2,12 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, share
-from anabranch.gallery.shared.connections import (
-    LINUX_6_18,
-    flow,
-    model_of_linux,
-    network_path,
-    outages,
-)
+from anabranch.gallery.shared.connections import network_path, outages, upload
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.folder import Results
@@ -44,13 +37,13 @@ at = Factors("stack", "event", "load")
 
 
 def _connection(stack: str, load: str) -> Connection:
-    shared: dict[str, Any] = {"direction": "upload", "workload": _WORKLOADS[load]}
-    if stack == ENGINE:
-        return flow(path_manager="full_mesh", **shared)
-    manager = {"kind": "backup", "regular": "wan"} if stack == BACKUP else "full_mesh"
     control = "bbr" if stack == BBR else "cubic_linux"
-    shared |= {"scheduler": "linux", "path_manager": manager, "congestion_control": control}
-    return model_of_linux(host=LINUX_6_18, **shared)
+    return upload(
+        _WORKLOADS[load],
+        by_engine=stack == ENGINE,
+        regular="wan" if stack == BACKUP else "",
+        congestion_control=control,
+    )
 
 
 def cell(tier: Tier, stack: str, event: str, load: str) -> Cell:

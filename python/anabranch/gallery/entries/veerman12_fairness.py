@@ -6,7 +6,7 @@ from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.panels import Axes
@@ -45,12 +45,6 @@ BUFFER_MB = 6.0
 LINK_MBPS = 1000 / veerman12.SCALE
 
 at = Factors("curve", "network")
-
-
-def cells(tier: Tier) -> list[Cell]:
-    """LIA and uncoupled subflows in every network, also with CUBIC; two TCP flows on one link."""
-    pairs = [(curve, network) for network in _ROUTES for curve in (LIA, UNCOUPLED, LIA_CUBIC)]
-    return [_cell(tier, curve, network) for curve, network in [*pairs, (TCP, ONE_LINK)]]
 
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
@@ -249,7 +243,10 @@ ENTRY = Entry(
     """),
     quick=Tier("quick", seeds=10, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
-    design=cells,
+    design=joined(
+        grid(_cell, network=_ROUTES, curve=(LIA, UNCOUPLED, LIA_CUBIC)),
+        grid(_cell, network=(ONE_LINK,), curve=(TCP,)),
+    ),
     uncertain_parameters={**LINKS, **BUFFERS, **START},
     source=veerman12.source("congestion_control"),
     claims=veerman12.at_scale(CLAIMS),

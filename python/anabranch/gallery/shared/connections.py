@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
+from anabranch.scenarios.scenario import Bulk, Cbr, Change, Connection, NetworkPath
 
 
 def flow(
@@ -40,6 +40,19 @@ LINUX_6_18 = {**AS_LINUX_COUNTS, "version": "v6.18"}
 def model_of_linux(**others: Any) -> Connection:
     """The connection `main` with the buffers and the CUBIC of Linux, and an endless transfer."""
     return flow(**{"host": AS_LINUX_COUNTS, "congestion_control": "cubic_linux", **others})
+
+
+def upload(workload: Cbr, *, by_engine: bool, regular: str = "", **linux: Any) -> Connection:
+    """An upload over all paths by this engine, or by the model of Linux 6.18.
+
+    For Linux, all paths but `regular` are backups if it is given, and `linux` has more settings.
+    """
+    shared: dict[str, Any] = {"direction": "upload", "workload": workload}
+    if by_engine:
+        return flow(path_manager="full_mesh", **shared)
+    manager = {"kind": "backup", "regular": regular} if regular else "full_mesh"
+    settings = {"host": LINUX_6_18, "scheduler": "linux", "path_manager": manager, **linux}
+    return model_of_linux(**settings, **shared)
 
 
 def network_path(name: str, rate: str, delay: str, limit: str, **others: Any) -> NetworkPath:

@@ -55,9 +55,8 @@ def lateness(results: Results) -> str:
     )
     worst = int(late.argmax())
     return (
-        "The 99.9th percentile of the emulator's lateness was at most "
-        f"{late[worst]:.2f} ms ({runs['cell'][worst]}, seed {runs['seed'][worst]}), and "
-        f"{np.median(late):.2f} ms in the median of {runs.height} runs. The latest packet of all "
-        f"was {latest.max():.1f} ms late. At most {share.max():.2%} of a run's packets were later "
-        "than 1 ms."
+        f"The 99.9th percentile of the emulator's lateness was at most {late[worst]:.2f} ms "
+        f"({runs['cell'][worst]}, seed {runs['seed'][worst]}), and {np.median(late):.2f} ms in the "
+        f"median of {runs.height} runs. The latest packet of all was {latest.max():.1f} ms late. "
+        f"At most {share.max():.2%} of a run's packets were later than 1 ms."
     )
