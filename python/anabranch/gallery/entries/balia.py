@@ -11,7 +11,7 @@ from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, estimate, in_words, mean
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
@@ -40,28 +40,23 @@ at = Factors("curve", "network")
 """The factors of a cell with a step of capacity or with steady capacity."""
 
 _CORES = (RANDOM_LOSS, RED_QUEUE)
-_shared = grid(nsdi11_lia.next_to_tcp, core=_CORES, count=SUBFLOWS, curve=ONE_BOTTLENECK)
 
 
-def cells(tier: Tier) -> list[Cell]:
-    """One bottleneck with one to three subflows, scenario C, and a step of capacity."""
-    scenario_c = [
+def _scenario_c(tier: Tier) -> list[Cell]:
+    return [
         replace(cell, factors={"network": SCENARIO_C, **cell.factors})
         for cell in conext12_olia.cells(tier)
         if cell.factors["curve"] in IN_SCENARIO_C
     ]
-    steps = [_step(curve, network) for network in (STEP, STEADY) for curve in STYLES]
-    return [*_shared(tier), *scenario_c, *steps]
 
 
-def _step(curve: str, network: str) -> Cell:
+def _step(_: Tier, curve: str, network: str) -> Cell:
     """Two paths. The second has less capacity until the step, or equal capacity throughout."""
-    grows = network == STEP
     change = Change(at=f"{STEP_AT_S}s", rate=f"{AFTER_MBPS}Mbit/s")
-    second = _path("two", BEFORE_MBPS, change) if grows else _path("two", AFTER_MBPS)
-    control = conext12_olia.CONTROL[curve]
-    paths = (_path("one", AFTER_MBPS), second)
-    return _STEP_TIER.cell(at(curve, network), paths, flow(control=control))
+    second = (BEFORE_MBPS, change) if network == STEP else (AFTER_MBPS,)
+    paths = (_path("one", AFTER_MBPS), _path("two", *second))
+    main = flow(control=conext12_olia.CONTROL[curve])
+    return _STEP_TIER.cell(at(curve, network), paths, main)
 
 
 def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
@@ -91,11 +86,11 @@ def convergence_s(curve: str) -> Measure:
 
 def _later(curve: str, other: str) -> Quantity:
     """Difference between the convergence times of two algorithms."""
-
-    def difference(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
-        return _seconds(a, b, axis) - _seconds(c, d, axis)
-
-    later = estimate(difference, *_goodputs(curve), *_goodputs(other))
+    later = estimate(
+        lambda a, b, c, d, axis: _seconds(a, b, axis) - _seconds(c, d, axis),
+        *_goodputs(curve),
+        *_goodputs(other),
+    )
     return Quantity(f"convergence time, {curve} − {other}", later)
 
 
@@ -188,7 +183,11 @@ ENTRY = Entry(
     """,
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
-    design=cells,
+    design=joined(
+        grid(nsdi11_lia.next_to_tcp, core=_CORES, count=SUBFLOWS, curve=ONE_BOTTLENECK),
+        _scenario_c,
+        grid(_step, network=(STEP, STEADY), curve=STYLES),
+    ),
     uncertain_parameters={**LINKS, **START},
     source=Source("The authors ran BALIA in the original kernel.", ("congestion_control",)),
     claims=CLAIMS,

@@ -1,5 +1,7 @@
 """Veerman 2012 at full rates: 10 Gbit/s at 202 ms with 570 MB, and with smaller buffers."""
 
+from functools import partial
+
 import numpy as np
 
 from anabranch.gallery import panels
@@ -11,30 +13,24 @@ from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import NetworkPath
 
 TWO_LINKS, THREE_LINKS, BALANCING = "two links", "three links", "balancing"
 
 _WAN_MS, _FAR_MS, _LAN_MS = 35, 202, 5
 
-
-def _link(name: str, gbps: float, rtt_ms: float, mss: int = veerman12.SMALL_MSS) -> NetworkPath:
-    return veerman12.link(name, gbps, rtt_ms, mss=mss, scale=1)
-
-
+_link = partial(veerman12.link, scale=1)
 _GENEVA = (_link("small", 0.3, _WAN_MS), _link("large", 1, _WAN_MS))
 _PATHS = {
     TWO_LINKS: _GENEVA,
     THREE_LINKS: (*_GENEVA, _link("far", 10, _FAR_MS)),
     BALANCING: tuple(
-        _link(name, gbps, _LAN_MS, veerman12.LARGE_MSS)
+        _link(name, gbps, _LAN_MS, mss=veerman12.LARGE_MSS)
         for name, gbps in (("one", 1), ("two", 1), ("ten", 10))
     ),
 }
 
 RULE_MB, BALANCING_MB = 570.0, 26.0
 SMALLER_MB = (16.0, 64.0)
-SUM_MBPS = 11_300
 _COLOURS = {"small": SKY, "large": BLUE, "far": GREEN}
 
 at = Factors("curve", "buffer_mb")
