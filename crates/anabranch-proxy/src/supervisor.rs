@@ -159,14 +159,9 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
         let found = setup::default_interface()?;
         interfaces.push(found.ok_or_else(|| Failure::Usage(none.to_owned()))?);
     }
-    for interface in &interfaces {
-        if !setup::exists(interface)? {
-            let message = format!("uplink: this host has no interface {interface:?}; see: ip link");
-            return Err(Failure::Usage(message));
-        }
-    }
     let port = options.listen.expect("it was checked");
     let families = relay_families(&interfaces)?;
+    check_interfaces(&interfaces, &families, common.dry_run)?;
     let neighbours = instance.neighbours()?;
     let plan = RelaySetup::new(&instance.name, interfaces, families, port, neighbours);
     let network = plan.plan(instance.owner.0);
@@ -238,6 +233,29 @@ fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, Failure> {
         true => Ok(found),
         false => Err(wrong(&format!("{written:?} has IPv6 addresses only: {NO_IPV6}"))),
     }
+}
+
+/// Interfaces of a relay may appear later, unless none is there, or one must be told to forward.
+fn check_interfaces(
+    interfaces: &[String],
+    families: &[Family],
+    dry_run: bool,
+) -> Result<(), Failure> {
+    let mut missing = Vec::new();
+    for interface in interfaces {
+        if !setup::exists(interface)? {
+            missing.push(interface);
+        }
+    }
+    for interface in &missing {
+        let follows = families.iter().all(|family| family.forwards(interface));
+        if !dry_run && (missing.len() == interfaces.len() || !follows) {
+            let message = format!("uplink: this host has no interface {interface:?}; see: ip link");
+            return Err(Failure::Usage(message));
+        }
+        warn!(uplink = interface, "no such interface, for now");
+    }
+    Ok(())
 }
 
 /// Families with which clients reach a relay through these interfaces.

@@ -565,7 +565,6 @@ impl DataFlow {
         }
     }
 
-    /// Address ID of a subflow's client address, as the sending host sees it.
     /// Payload bytes that the other end of `subflow` received in order.
     fn received(&self, receiver: &dyn Observed, paths: &Paths, subflow: &SubflowTotals) -> u64 {
         // Middleboxes may have translated the client's address and port.

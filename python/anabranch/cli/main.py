@@ -81,7 +81,8 @@ def run_command(arguments: Sequence[str]) -> int:
             _discard(sys.stdout)
             return _complain(str(error), 2)
         except OSError as error:  # of the system, such as no space for temporary files
-            place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+            name = error.filename
+            place = f"{os.fsdecode(name)}: " if isinstance(name, str | bytes) else ""
             return _complain(f"{place}{reason(error)}", 2)
     # An interruption counts even if a destructor swallowed its exception.
     if interruption.requested():

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -255,8 +256,12 @@ def _lock(handle: int, folder: Path) -> None:
 
 
 def shortened(cell: str) -> str:
-    """The name of a cell, cut at `_MOST_CELL_BYTES`."""
-    return cell.encode()[:_MOST_CELL_BYTES].decode(errors="ignore")
+    """The name of a cell; a digest replaces the end of a long one, so that names still differ."""
+    name = cell.encode()
+    if len(name) <= _MOST_CELL_BYTES:
+        return cell
+    digest = hashlib.sha256(name).hexdigest()[:8]
+    return f"{name[: _MOST_CELL_BYTES - 9].decode(errors='ignore')}-{digest}"
 
 
 def _words(factors: dict[str, Factor]) -> str:

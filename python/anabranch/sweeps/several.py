@@ -57,11 +57,11 @@ def _of_file(
     scenario = loading.of_file(file, overrides)
     if hosts is not None:
         support.require_possible(hosts, scenario)
-    name = shortened(re.sub(r"[^\w.()-]+", "", file.stem))
+    name = re.sub(r"[^\w.()-]+", "", file.stem)
     factors: dict[str, Factor] = {"scenario": name} if several else {}
     return [
         Task(
-            cell=name,
+            cell=shortened(name),
             factors=factors,
             scenario=scenario,
             seed=seed,

@@ -342,7 +342,7 @@ impl Connection {
     }
 
     /// Returns `true` if both directions ended in order.
-    fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         match self.session.is_mptcp() {
             true => self.send.queue.fin_acknowledged() && self.recv.queue.is_complete(),
             false => {

@@ -35,13 +35,16 @@ impl Connection {
     }
 
     /// End the subflow in `slot` if the SYN opens a new connection between its ports, and return the
-    /// first sequence number for that connection.
+    /// first sequence number for that connection. A subflow of a connection that goes on is not ended.
     pub(crate) fn give_way(
         &mut self,
         now: Instant,
         slot: Slot,
         syn: &Segment,
     ) -> Option<SeqNumber> {
+        if !self.is_done() && !self.session.has_ended() {
+            return None;
+        }
         let iss = self.subflows[slot].subflow.give_way(now, syn)?;
         self.subflows.refresh(slot);
         self.reap(now);

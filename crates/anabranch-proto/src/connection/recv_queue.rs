@@ -167,9 +167,12 @@ impl RecvQueue {
     }
 
     /// The peer's DATA_FIN occupies `offset`. Returns true if it completes the stream. RFC 8684
-    /// §3.3.3.
+    /// §3.3.3. The stream cannot end before data that has arrived, so such a DATA_FIN is ignored.
     pub(crate) fn set_fin(&mut self, offset: u64) -> bool {
-        if self.fin.is_none() && offset >= self.nxt && offset <= self.window.limit() {
+        if self.fin.is_none()
+            && (self.nxt..=self.window.limit()).contains(&offset)
+            && self.out_of_order.ranges().all(|held| held.end <= offset)
+        {
             self.fin = Some(offset);
         }
         self.on_fin()
@@ -303,6 +306,13 @@ mod tests {
         assert!(queue.is_complete());
         assert_eq!(queue.insert(Slot(0), 1002, pattern(1002, 5)), Inserted::OutsideWindow);
         assert_eq!(queue.next_data(), 1001);
+        // The data is there first.
+        let mut queue = queue_of(10_000, 0);
+        assert_eq!(queue.insert(Slot(0), 501, pattern(501, 1500)), Inserted::Waiting);
+        queue.set_fin(1001);
+        assert_eq!(queue.insert(Slot(0), 1, pattern(1, 500)), Inserted::Delivered);
+        assert!(!queue.is_complete() && queue.nxt() == 2001);
+        assert!(queue.set_fin(2001) && queue.next_data() == 2001);
     }
 
     #[test]

@@ -49,7 +49,9 @@ impl Endpoint {
     /// The listener for a SYN that opens a connection, if this host can keep state for it.
     pub(super) fn listener_with_room(&self, syn: &Segment) -> Option<Arc<ConnectionConfig>> {
         let control = syn.options.control.as_ref();
-        let opens = self.half_open < MOST_HALF_OPEN && control.is_none_or(|it| it.join.is_none());
+        let opens = self.half_open < MOST_HALF_OPEN
+            && self.addresses.contains(&syn.destination.address)
+            && control.is_none_or(|it| it.join.is_none());
         self.listeners.get(&syn.destination.port).filter(|_| opens).cloned()
     }
 

@@ -64,7 +64,7 @@ impl Family {
 
     /// Returns `true` if an interface forwards packets. One that does not exist yet will follow the
     /// host's default.
-    pub(super) fn forwards(self, interface: &str) -> bool {
+    pub(crate) fn forwards(self, interface: &str) -> bool {
         let key = |name| self.forwarding(name).filter(|key| sysctl::exists(key));
         let own = key(interface).or_else(|| key("default"));
         own.is_some_and(|key| is_on(&key)) || self == Family::V6 && self.is_router()

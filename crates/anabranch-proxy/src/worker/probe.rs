@@ -132,9 +132,15 @@ pub(super) async fn send(stream: &mut Stream, bytes: u64) -> io::Result<Observat
     let (mut ticks, mut written) = (interval(INTERVAL), 0);
     loop {
         ticks.tick().await;
-        let Some(sample) = Sample::of(stream, begin) else { break };
-        observer.take(sample);
         let late = observer.started.elapsed() >= MOST_TIME;
+        let Some(sample) = Sample::of(stream, begin) else {
+            // Another subflow may replace the one that has ended.
+            if late || stream.stats().is_none() {
+                break;
+            }
+            continue;
+        };
+        observer.take(sample);
         if sample.acknowledged >= written && (late || written == total) {
             break;
         }

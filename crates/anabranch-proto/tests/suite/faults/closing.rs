@@ -3,7 +3,7 @@
 use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::{ConnectionError, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, MpFastclose, WideOrNarrow};
-use anabranch_wire::{Flags, Payload, Segment, SeqNumber, SocketAddress};
+use anabranch_wire::{Flags, Payload, Segment, SeqNumber, SocketAddress, Timestamps};
 
 use super::support::{
     Draws, assert_closed_and_forgotten, assert_forgotten, assert_takes_no_join, at_server, both,
@@ -312,6 +312,41 @@ fn a_host_that_has_forgotten_a_connection_can_reuse_its_ports() {
         pair.run_ms(3_000);
         assert!(pair.client_events.contains(&Event::Connected), "{:?}", pair.client_events);
     }
+}
+
+/// The SYN that opened the connection of `pair` comes again, with other numbers. Returns whether it
+/// opens a connection.
+fn reopens(pair: &mut Pair, seq: i32, stamp: i32) -> bool {
+    let mut syn = pair.log.iter().find(|s| is_syn(s) && to_server(s)).expect("a SYN").clone();
+    let last = pair.last(to_server);
+    syn.header.seq = last.header.seq + seq as u32;
+    let last = last.options.timestamps.expect("they are in use").value;
+    syn.options.timestamps = Some(Timestamps { value: last.wrapping_add_signed(stamp), echo: 0 });
+    let before = pair.log.len();
+    give(pair, syn);
+    pair.log[before..].iter().any(|s| !to_server(s) && is_syn(s))
+}
+
+#[test]
+fn time_wait_gives_way_to_newer_timestamps_where_the_host_listens() {
+    // RFC 9293 §3.6.1 (MAY-2), RFC 7323 §5.3
+    let in_time_wait = || {
+        let mut pair = both(on_any_platform().protocol(Protocol::Tcp), 1);
+        pair.upload(10_000, 1_000);
+        pair.server.close(at_server(&pair));
+        pair.run_ms(100);
+        pair.client.close(pair.connection);
+        pair.run_ms(100);
+        pair
+    };
+    for (seq, stamp, newer) in
+        [(-500, 1, true), (-500, 0, false), (100_000, 0, true), (100_000, -1, false)]
+    {
+        assert_eq!(reopens(&mut in_time_wait(), seq, stamp), newer, "{seq}, {stamp}");
+    }
+    let mut pair = in_time_wait();
+    pair.server.remove_address(pair.now, server_address());
+    assert!(!reopens(&mut pair, 100_000, 1), "nobody listens at this address any more");
 }
 
 #[test]
