@@ -39,7 +39,9 @@ def reading(name: object, hint: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing_to(path: Path, kind: str, also: type[Exception] = OSError) -> Iterator[None]:
-    """Explain errors of writing a file or a folder, as `kind` says. `also` is another error.
+    """Explain errors of writing a file or a folder; `kind` is the word for it.
+
+    `also` is a type of errors that are explained like `OSError`.
 
     Raises:
         UnwritableError: if it cannot be written.
@@ -103,7 +105,7 @@ def _is_same(a: Path, b: Path) -> bool:
     """Whether both are names of one file, which need not exist."""
     try:
         return os.path.realpath(a) == os.path.realpath(b) or a.samefile(b)
-    except (OSError, ValueError):  # whose reader reports it
+    except (OSError, ValueError):  # the code that reads the file reports it
         return False
 
 
@@ -141,7 +143,7 @@ def parts(
 ) -> Iterator[dict[str, Path]]:
     """Temporary files, by their final names, which they get at the end. An error removes them all.
 
-    `also` is another error of writing them.
+    `also` is a type of errors that are explained like `OSError`.
 
     Raises:
         UnwritableError: if they cannot be written.

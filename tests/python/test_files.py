@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
@@ -22,6 +23,7 @@ from anabranch.results import provenance
 from anabranch.results.folder import load
 from anabranch.runs import executors
 from anabranch.sweeps import report as sweep_report
+from anabranch.twins.fit import Fitted
 from conftest import scenario
 
 pytestmark = pytest.mark.usefixtures("plain_pictures")
@@ -102,7 +104,7 @@ def test_errors_of_the_interface_for_python_name_no_option(file: Path) -> None:
     with pytest.raises(InputError, match=r"^short\.toml: file exists; name a writable folder"):
         anabranch.sweep(anabranch.Plan(file), file)
     with pytest.raises(InputError, match=r"^\.: not a regular file"):
-        Twin(None, ()).save(".")  # type: ignore[arg-type]
+        Twin(Mock(spec=Fitted), ()).save(".")
     for seed in (-1, 2**64):
         with pytest.raises(InputError, match=f"seed {seed}: seeds are from 0"):
             anabranch.run(file, seed=seed)

@@ -389,7 +389,7 @@ impl Sockets {
         let config = config.local_addresses(Some(vec![here.address]));
         self.add_destination(now, here.address);
         self.endpoint.listen(here.port, config);
-        let earlier = self.endpoint.connection_between(here, syn.source);
+        let earlier = self.endpoint.connection_between(here, between.0);
         self.endpoint.handle_segment(now, syn);
         let found = self.endpoint.connection_between(here, between.0);
         let id = found.filter(|_| found != earlier).ok_or_else(|| match earlier {
@@ -540,7 +540,7 @@ impl<T> WaitQueue<T> {
         self.wake();
     }
 
-    /// Each task looks whether an element is left for it.
+    /// Wake all tasks. One gets the next element, and the others wait again.
     fn wake(&mut self) {
         self.tasks.drain(..).for_each(Waker::wake);
     }

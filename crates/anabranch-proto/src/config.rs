@@ -19,7 +19,7 @@ const LEAST_MTU: u16 = 128;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TcpConfig {
-    /// Largest IP packet in bytes. Fewer than 128 count as 128.
+    /// Largest IP packet in bytes. Values below 128 count as 128.
     pub mtu: u16,
     /// Initial window in segments. RFC 6928 §2.
     pub initial_window_segments: u32,

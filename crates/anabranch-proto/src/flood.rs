@@ -61,8 +61,7 @@ impl<'a> Cookies<'a> {
         self.draw("cookie timestamp", &[]) as u32
     }
 
-    /// The period's lowest bits in the highest five, the segment size in the next three, then 24 bits of the
-    /// hash.
+    /// From the highest bit on: five bits of the period, three of the segment size, 24 of the hash.
     fn cookie(&self, period: u64, size: usize, peer: SeqNumber) -> SeqNumber {
         let (period, size) = (period as u32, size as u32);
         let hash = self.draw("cookie", &[period, size, peer.0]) as u32 >> 8;

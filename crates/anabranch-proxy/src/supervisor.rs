@@ -235,7 +235,8 @@ fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, Failure> {
     }
 }
 
-/// Interfaces of a relay may appear later, unless none is there, or one must be told to forward.
+/// Check the interfaces of a relay. One may be missing for now, unless all are, or unless this program
+/// has to make it forward packets.
 fn check_interfaces(
     interfaces: &[String],
     families: &[Family],
@@ -561,7 +562,7 @@ impl Following {
 
     fn update_way(&mut self, index: usize, family: Family, now: &Ways, orders: &mut Vec<Order>) {
         let (before, link) = (self.ways[index].get(family), now.get(family));
-        // An interface may have gone and come back in between.
+        // Without the route, the interface has gone and come back since the last look.
         if before == link && (link.is_none() || self.plan.is_connected(index, family)) {
             return;
         }

@@ -45,7 +45,8 @@ class Given:
         """Whether its content begins like a capture, or its name ends like that of one."""
         begin = b""
         if os.path.isfile(self.path):
-            with suppress(OSError), self.path.open("rb") as file:  # whose reader reports it
+            # The command that reads the file reports errors.
+            with suppress(OSError), self.path.open("rb") as file:
                 begin = file.read(4)
         if _plain(self.name)[1]:
             return True

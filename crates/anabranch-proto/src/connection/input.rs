@@ -35,7 +35,7 @@ impl Connection {
     }
 
     /// End the subflow in `slot` if the SYN opens a new connection between its ports, and return the
-    /// first sequence number for that connection. A subflow of a connection that goes on is not ended.
+    /// initial sequence number for that connection. The subflow stays if its connection has not ended.
     pub(crate) fn give_way(
         &mut self,
         now: Instant,
@@ -51,7 +51,7 @@ impl Connection {
         Some(iss)
     }
 
-    /// Begin at this sequence number; nothing was sent yet.
+    /// Set the initial sequence number of the first subflow, before it sends anything.
     pub(crate) fn begin_at(&mut self, iss: SeqNumber) {
         self.subflows[Slot(0)].subflow.begin_at(iss);
     }

@@ -167,7 +167,7 @@ impl RecvQueue {
     }
 
     /// The peer's DATA_FIN occupies `offset`. Returns true if it completes the stream. RFC 8684
-    /// §3.3.3. The stream cannot end before data that has arrived, so such a DATA_FIN is ignored.
+    /// §3.3.3. A DATA_FIN before data that has arrived is ignored.
     pub(crate) fn set_fin(&mut self, offset: u64) -> bool {
         if self.fin.is_none()
             && (self.nxt..=self.window.limit()).contains(&offset)

@@ -275,8 +275,8 @@ impl Endpoint {
         }
     }
 
-    /// Handle a segment with SYN between the addresses of a subflow. It opens a new connection if
-    /// this host's end of the subflow only waits for old segments. RFC 9293 §3.6.1 (MAY-2).
+    /// Handle a segment with SYN between the addresses of a subflow. It may open a new connection if the
+    /// subflow is in TIME-WAIT. RFC 9293 §3.6.1 (MAY-2).
     #[inline(never)]
     fn handle_syn_of_known(&mut self, now: Instant, on: SubflowIndex, mut segment: PooledSegment) {
         let listener = self.listener_with_room(&segment);

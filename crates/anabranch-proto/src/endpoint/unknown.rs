@@ -55,7 +55,7 @@ impl Endpoint {
         self.listeners.get(&syn.destination.port).filter(|_| opens).cloned()
     }
 
-    /// Answer a SYN and keep state. `iss` is the first sequence number, if not any will do.
+    /// Answer a SYN and keep state. `iss` is the initial sequence number; without it, one is drawn.
     pub(super) fn answer(
         &mut self,
         now: Instant,

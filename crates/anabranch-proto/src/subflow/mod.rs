@@ -202,7 +202,7 @@ impl Subflow {
         self.clock.set_offset(numbers.timestamp_offset);
     }
 
-    /// Begin at this sequence number.
+    /// Set the initial sequence number, before anything is sent.
     pub(crate) fn begin_at(&mut self, iss: SeqNumber) {
         self.iss = iss;
     }

@@ -40,7 +40,7 @@ class Report:
     says: str
     """The situation and the reported numbers."""
     assumed: str
-    """What the report leaves open."""
+    """Assumptions about settings that the report does not state."""
     mbps: float
     """The reported goodput in Mbit/s of Multipath TCP over all paths."""
     paths: tuple[NetworkPath, ...]

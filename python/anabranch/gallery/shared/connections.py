@@ -45,7 +45,7 @@ def model_of_linux(**others: Any) -> Connection:
 def upload(workload: Cbr, *, by_engine: bool, regular: str = "", **linux: Any) -> Connection:
     """An upload over all paths by this engine, or by the model of Linux 6.18.
 
-    For Linux, all paths but `regular` are backups if it is given, and `linux` has more settings.
+    With Linux, `regular` names the only path that is no backup, and `linux` has further settings.
     """
     shared: dict[str, Any] = {"direction": "upload", "workload": workload}
     if by_engine:
@@ -61,7 +61,7 @@ def network_path(name: str, rate: str, delay: str, limit: str, **others: Any) ->
 
 
 def outages(*times_s: float, noticed: bool | None = None) -> tuple[Change, ...]:
-    """Changes of a path that goes down and comes up in turn, at these times."""
+    """Changes of a path that alternately goes down and comes up, at these times."""
     return tuple(
         Change(at=f"{time:g}s", state="up" if index % 2 else "down", noticed=noticed)
         for index, time in enumerate(times_s)
