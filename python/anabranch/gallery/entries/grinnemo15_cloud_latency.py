@@ -377,7 +377,7 @@ _RELATIVE = "mean latency / that of TCP on path one"
 
 
 def _at_ratio(application: str, curve: str, rtt: int) -> Measure:
-    """A curve's relative latency. At equal round-trip times, all schedulers do as lowest RTT."""
+    """A curve's relative latency. At equal round-trip times, only lowest RTT runs."""
     return relative(at(application, curve if rtt > SHORT_MS else MPTCP, SHORT_MS, rtt))
 
 
