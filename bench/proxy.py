@@ -335,17 +335,10 @@ def cpu_seconds(*processes: subprocess.Popen[str]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def own_processes(process: subprocess.Popen[str]) -> Iterator[int]:
-    """Both processes of a proxy, without `ip monitor`. The first is the privileged one."""
-    for pid in family(process):
-        if Path(f"/proc/{pid}/comm").read_text() != "ip\n":
-            yield pid
-
-
 def memory(process: subprocess.Popen[str]) -> float:
     """Memory of a proxy in MB: both of its processes."""
     total = 0
-    for pid in own_processes(process):
+    for pid in family(process):
         status = Path(f"/proc/{pid}/status").read_text()
         if size := re.search(r"VmRSS:\s+(\d+)", status):
             total += int(size[1]) * 1024
@@ -485,7 +478,7 @@ def record(world: World, proxies: tuple[subprocess.Popen[str], ...]) -> list[Sam
     Raises:
         OSError: if perf is missing, fails, or does not see the kernel.
     """
-    workers = ",".join(str(pid) for each in proxies for pid in list(own_processes(each))[1:])
+    workers = ",".join(str(pid) for each in proxies for pid in list(family(each))[1:])
     file = world.folder / "perf.data"
     recorder = subprocess.Popen(["perf", "record", "-q", "-g", "-o", str(file), "-p", workers])
     time.sleep(0.5)

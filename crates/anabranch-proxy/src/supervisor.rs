@@ -9,13 +9,14 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use anabranch_live::NetworkChanges;
 use clap::Parser;
 use rustix::thread::CapabilitySet;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command as Process};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command as Process};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::capture_files::{self, CaptureFiles};
@@ -27,7 +28,6 @@ use crate::privileges;
 use crate::proof::Key;
 use crate::setup::{
     self, ClientSetup, Family, NO_IPV6, Neighbours, Record, RecordError, RelaySetup, Setup, Ways,
-    search_path,
 };
 use crate::worker;
 
@@ -403,17 +403,18 @@ impl Instance {
         mut signals: Signals,
     ) -> Result<(), Failure> {
         let (mut child, mut orders) = self.start(program, assignment).await?;
-        let mut monitor = Monitor::start()?;
+        // What has changed since the plan was made is found by the first look.
+        let changes = NetworkChanges::subscribe()?;
         loop {
-            tokio::select! {
-                status = child.wait() => return ended(status?),
-                end = signals.next() => if end { break },
-                () = monitor.changed(), if following.is_some() => {}
-            }
             if let Some(following) = &mut following {
                 for order in following.update()? {
                     send(&mut orders, &order).await?;
                 }
+            }
+            tokio::select! {
+                status = child.wait() => return ended(status?),
+                end = signals.next() => if end { break },
+                changed = changes.changed(SETTLING), if following.is_some() => changed?,
             }
         }
         send(&mut orders, &Order::Drain).await?;
@@ -500,45 +501,6 @@ impl Signals {
     /// Wait until the program has to end.
     async fn end(&mut self) {
         while !self.next().await {}
-    }
-}
-
-/// Changes of the host's interfaces and routes.
-struct Monitor {
-    /// It ends with this.
-    _child: Child,
-    lines: tokio::io::Lines<BufReader<ChildStdout>>,
-    has_ended: bool,
-}
-
-impl Monitor {
-    fn start() -> io::Result<Self> {
-        let mut child = Process::new("ip")
-            .args(["monitor", "link", "address", "route"])
-            .env("PATH", search_path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .process_group(0)
-            .spawn()
-            .map_err(|error| io::Error::new(error.kind(), format!("ip monitor: {error}")))?;
-        let output = child.stdout.take().expect("it is piped");
-        Ok(Monitor { _child: child, lines: BufReader::new(output).lines(), has_ended: false })
-    }
-
-    /// Wait until something has changed, and then for changes that come with it.
-    async fn changed(&mut self) {
-        if self.has_ended {
-            return std::future::pending().await;
-        }
-        if !matches!(self.lines.next_line().await, Ok(Some(_))) {
-            warn!("ip monitor has ended: send SIGHUP after a change of the uplinks");
-            self.has_ended = true;
-            return std::future::pending().await;
-        }
-        sleep(SETTLING).await;
-        while let Ok(Ok(Some(_))) = timeout(Duration::ZERO, self.lines.next_line()).await {}
     }
 }
 

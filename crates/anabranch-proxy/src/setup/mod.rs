@@ -17,7 +17,7 @@ pub(crate) use interfaces::{default_interface, exists, has_ipv6, resolve};
 pub(crate) use neighbours::Neighbours;
 pub(crate) use record::{Record, RecordError, others};
 pub(crate) use relay::RelaySetup;
-pub(crate) use step::{Setup, Step, search_path};
+pub(crate) use step::{Setup, Step};
 
 /// Marks routes and rules as this program's, in `ip route show` and `ip rule show`. Numbers from 192
 /// on are not assigned.

@@ -97,7 +97,7 @@ pub(super) fn run(command: &mut Command, input: &str) -> io::Result<String> {
 }
 
 /// Folders of programs, also those that a user's path may lack.
-pub(crate) fn search_path() -> String {
+fn search_path() -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin")
 }

@@ -46,7 +46,7 @@ pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
 /// Cases, and how often each may be tried: those that measure time need a machine that is in time.
-const CASES: [(&str, Case, usize); 29] = [
+const CASES: [(&str, Case, usize); 30] = [
     ("curl without changes", unmodified::curl, 1),
     ("Chromium without changes", unmodified::chromium, 1),
     ("iperf3 without changes", unmodified::iperf3, 1),
@@ -57,6 +57,7 @@ const CASES: [(&str, Case, usize); 29] = [
     ("300 connections", many, 1),
     ("the kernel's Multipath TCP without a relay", direct, 1),
     ("an uplink goes and comes back", coming_and_going, 1),
+    ("an uplink comes up during the start", during_the_start, 1),
     ("captures of both ends have all packets", captures, 1),
     ("an uplink is used up to its budget", budget, 1),
     ("all programs without a proxy", tun::ipv4, 1),
@@ -205,10 +206,14 @@ impl World {
         Ok(running)
     }
 
-    pub(crate) fn start_client(&self, more: &str) -> Result<Running> {
+    fn client_command(&self, more: &str) -> Command {
         let arguments =
             format!("client --relay {RELAY}:{PORT} --secret-file {} {more}", self.secret());
-        let running = Running::start(&mut self.proxy(&self.client, &arguments))?;
+        self.proxy(&self.client, &arguments)
+    }
+
+    pub(crate) fn start_client(&self, more: &str) -> Result<Running> {
+        let running = Running::start(&mut self.client_command(more))?;
         running.wait_for("ready for SOCKS5")?;
         Ok(running)
     }
@@ -532,6 +537,19 @@ fn coming_and_going() -> Result {
     client.wait_for("uplink=\"c1\" state=\"up\"")?;
     world.fetch(100_000, 1)?;
     Ok(())
+}
+
+/// An uplink that comes up while the client sets up its network is used.
+fn during_the_start() -> Result {
+    let world = World::new([FAST, FAST])?;
+    world.client.run("ip link set dev c2 down")?;
+    let client = Running::start(&mut world.client_command("--uplink c1 --uplink c2"))?;
+    // The client looks at the uplinks before it creates its device.
+    let exists = || world.client.run("ip link show dev ab-client").is_ok();
+    require((0..500).any(|_| exists()), "the client creates no device")?;
+    world.client.run("ip link set dev c2 up")?;
+    world.client.run("ip route add default dev c2 metric 200")?;
+    Ok(client.wait_for("uplink=\"c2\" state=\"up\"")?)
 }
 
 /// The capture of each end has connections, subflows and data as they were, and no violation of RFC
