@@ -126,6 +126,8 @@ struct Hosts {
     /// Client and server.
     hosts: [Endpoint; 2],
     connections: [Option<ConnectionId>; 2],
+    /// The server's connection before this one.
+    earlier: Option<ConnectionId>,
     /// The client has an answer to its SYN.
     connected: bool,
     /// Segments in flight, with the number of the destination host.
@@ -146,13 +148,13 @@ struct Hosts {
 
 impl Hosts {
     fn new(config: &ConnectionConfig) -> Self {
-        let client = Endpoint::new(CLIENT.map(IpAddr::from).to_vec(), [1; 32]);
         let mut server = Endpoint::new(vec![SERVER.into()], [2; 32]);
         server.listen(PORT, config.clone());
         let mut hosts = Hosts {
             now: Instant::ZERO,
-            hosts: [client, server],
+            hosts: [client(), server],
             connections: [None; 2],
+            earlier: None,
             connected: false,
             in_flight: VecDeque::new(),
             written: [0; 2],
@@ -168,15 +170,35 @@ impl Hosts {
             hosts.connect_with_data(config);
             hosts.end_in_order();
             hosts.wait(300_000);
-            (hosts.written, hosts.received, hosts.ended) = ([0; 2], [0; 2], [None; 2]);
             hosts.connect_with_data(config);
         } else {
-            let to = SocketAddress::new(SERVER.into(), PORT);
-            let id = hosts.hosts[0].connect(hosts.now, CLIENT[0].into(), to, config.clone());
-            hosts.connections = [id.ok(), None];
+            hosts.connect(config);
         }
-        hosts.drain();
         hosts
+    }
+
+    /// The client opens a connection.
+    fn connect(&mut self, config: &ConnectionConfig) {
+        let to = SocketAddress::new(SERVER.into(), PORT);
+        let id = self.hosts[0].connect(self.now, CLIENT[0].into(), to, config.clone());
+        self.begin(id.ok());
+        self.drain();
+    }
+
+    /// The client has opened this connection.
+    fn begin(&mut self, id: Option<ConnectionId>) {
+        self.earlier = self.connections[1];
+        (self.connections, self.connected) = ([id, None], false);
+        (self.written, self.received, self.ended) = ([0; 2], [0; 2], [None; 2]);
+    }
+
+    /// The client has ended all connections and opens one from the port of the first one. The server may
+    /// still be in TIME-WAIT. RFC 9293 §3.6.1.
+    fn use_the_port_again(&mut self, config: &ConnectionConfig) {
+        self.hosts[0] = client();
+        self.connect(config);
+        self.write(0, 5_000);
+        self.drain();
     }
 
     /// The client opens a connection whose first data is in its SYN, if the client has a cookie.
@@ -186,7 +208,7 @@ impl Hosts {
         pattern.for_each_slice(|slice| data.extend_from_slice(slice));
         let (from, to) = (CLIENT[0].into(), SocketAddress::new(SERVER.into(), PORT));
         let id = self.hosts[0].connect_with_data(self.now, from, to, config.clone(), data);
-        (self.connections, self.connected) = ([id.ok(), None], false);
+        self.begin(id.ok());
         self.written[0] = REQUEST.into();
         self.drain();
     }
@@ -213,6 +235,9 @@ impl Hosts {
                 }
                 while let Some((id, event)) = self.hosts[side].poll_event() {
                     idle = false;
+                    if side == 1 && self.earlier == Some(id) {
+                        continue;
+                    }
                     self.connections[side].get_or_insert(id);
                     self.connected |= (side, event) == (0, Event::Connected);
                     if matches!(event, Event::Closed | Event::Failed(_)) {
@@ -421,7 +446,11 @@ impl Hosts {
             while let Some((to, segment)) = self.in_flight.pop_front() {
                 self.arrive(to, segment);
             }
+            let are_over = self.ended.iter().all(Option::is_some);
             self.wait(500);
+            if are_over {
+                break;
+            }
         }
         assert_eq!(self.ended, [Some(Event::Closed); 2], "an undisturbed connection fails");
         assert_eq!(self.received, [self.written[1], self.written[0]], "data is missing");
@@ -469,6 +498,11 @@ impl Hosts {
     }
 }
 
+/// The client. It draws the same ports and keys each time.
+fn client() -> Endpoint {
+    Endpoint::new(CLIENT.map(IpAddr::from).to_vec(), [1; 32])
+}
+
 /// A configuration with small buffers, so their limits are reached, on one of the platforms.
 fn config(dss_checksum: bool, platform: usize) -> ConnectionConfig {
     let platforms = [Platform::linux(), Platform::linux_socket(), Platform::rfc()];
@@ -509,6 +543,8 @@ pub fn peers(operations: &[Operation]) {
             hosts.carry_out(operation);
         }
         if !hosts.disturbed && operations.len() < 100 {
+            hosts.end_in_order();
+            hosts.use_the_port_again(config);
             hosts.end_in_order();
         }
         hosts.wait(200_000);
