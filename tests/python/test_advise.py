@@ -315,17 +315,17 @@ def test_large_buffers_need_a_larger_limit_on_the_side_that_uses_them() -> None:
     assert not any("net.core" in line for each in lines for line in each)
 
 
-def test_short_queues_beside_another_path_are_doubted() -> None:
-    def doubts(*paths: str) -> list[str]:
+def test_short_queues_next_to_another_path_lead_to_a_warning() -> None:
+    def warnings(*paths: str) -> list[str]:
         settings = subject.of_paths(paths).settings
-        return subject.doubts(settings, settings["connection"][0])
+        return subject.warnings(settings, settings["connection"][0])
 
     # 100 ms of 2 Mbit/s are 17 packets of 1500 bytes, and 60,000 bytes are 40.
-    assert doubts("8Mbit/s,20ms,54packets", "2Mbit/s,150ms,100ms")[0].startswith(
+    assert warnings("8Mbit/s,20ms,54packets", "2Mbit/s,150ms,100ms")[0].startswith(
         "path2 has a queue"
     )
-    assert not doubts("8Mbit/s,20ms,54packets", "2Mbit/s,150ms,60000B")
-    assert not doubts("2Mbit/s,150ms,100ms")
+    assert not warnings("8Mbit/s,20ms,54packets", "2Mbit/s,150ms,60000B")
+    assert not warnings("2Mbit/s,150ms,100ms")
 
 
 def test_the_command_prints_json_and_writes_a_report(tmp_path: Path, capsys: Captured) -> None:

@@ -134,9 +134,9 @@ def test_tshark_decodes_the_same_numbers(found: Analysis, capture: Path) -> None
         packet, number, length = line.split("\t")
         if number:
             decoded[int(packet)] = (int(number), int(length))
-    ours = found.segments.filter(pl.col("direction") == "in", pl.col("len") > 0)
+    received = found.segments.filter(pl.col("direction") == "in", pl.col("len") > 0)
     numbers = {
-        row["packet"]: (row["dsn"] % 2**32, row["len"]) for row in ours.iter_rows(named=True)
+        row["packet"]: (row["dsn"] % 2**32, row["len"]) for row in received.iter_rows(named=True)
     }
     assert len(decoded) > 1_000
     for place, expected in decoded.items():

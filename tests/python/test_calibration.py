@@ -23,7 +23,7 @@ from anabranch.calibration.deviations import (
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue
-from anabranch.gallery.entry import Written
+from anabranch.gallery.entry import ScenarioText
 from anabranch.gallery.reproduce import execute
 from anabranch.live import run as live
 from anabranch.live.hosts import HERE, LINUX_VM, Hosts
@@ -141,7 +141,7 @@ def test_the_fixed_scenarios_take_ten_minutes() -> None:
 
 def test_engine_and_linux_run_the_same_text() -> None:
     engine, linux = drawn.cases(1, 1)[0].cells(LINUX_VM)
-    assert isinstance(engine.scenario, Written)
+    assert isinstance(engine.scenario, ScenarioText)
     assert engine.scenario == linux.scenario
     assert engine.task(2).scenario == linux.task(2).scenario == engine.task(1).scenario
     assert (engine.hosts, linux.hosts) == (None, Hosts(machine=LINUX_VM))

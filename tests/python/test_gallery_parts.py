@@ -22,7 +22,7 @@ from anabranch.gallery.claims import (
     for_each,
     least,
 )
-from anabranch.gallery.entry import Cell, Factors, Tier, Written, grid, joined, key_of
+from anabranch.gallery.entry import Cell, Factors, Tier, ScenarioText, grid, joined, key_of
 from anabranch.gallery.measures import (
     by_seed,
     derived,
@@ -399,7 +399,7 @@ def test_a_grid_has_a_cell_for_each_combination_of_levels() -> None:
     cells = joined(grid(cell, size=(1, 2), curve=("a", "b")), lambda tier: [cell(tier, "c", 3)])
     assert [each.key for each in cells(tier)] == ["a_1", "b_1", "a_2", "b_2", "c_3"]
     last = cells(tier)[-1]
-    assert isinstance(last.scenario, Written)
+    assert isinstance(last.scenario, ScenarioText)
     scenarios = [last.task(seed).scenario.settings for seed in (1, 2)]
     assert [each["connection"][0]["start"] for each in scenarios] == ["0s", "0s"]
 

@@ -48,21 +48,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two scenarios that name a policy next to them, in a folder that is not the working one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    beside = tmp_path / "beside"
-    beside.mkdir()
-    (beside / "mine_of_a_test.py").write_text(POLICY)
-    (beside / "order_of_a_test.py").write_text(HELPER)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "mine_of_a_test.py").write_text(POLICY)
+    (folder / "order_of_a_test.py").write_text(HELPER)
     text = scenario("2s", scheduler="mine_of_a_test.py:Mine").to_toml()
     for name in ("one", "two"):
-        (beside / f"{name}.toml").write_text(text)
-    (beside / "plain.toml").write_text(scenario("2s").to_toml())
-    (beside / "plan.toml").write_text(
+        (folder / f"{name}.toml").write_text(text)
+    (folder / "plain.toml").write_text(scenario("2s").to_toml())
+    (folder / "plan.toml").write_text(
         'scenario = "plain.toml"\nseeds = 2\n[factors]\n'
         '"connection[0].scheduler" = ["min_rtt", "mine_of_a_test.py:Mine"]\n'
     )
     for name in ("mine_of_a_test", "order_of_a_test"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    return beside
+    return folder
 
 
 def loads(folder: Path) -> int:
@@ -76,13 +76,13 @@ def digests(results: Path) -> dict[str, set[str]]:
     return found
 
 
-def test_a_scenario_names_a_class_in_a_file_beside_it(folder: Path, capsys: Captured) -> None:
-    assert run_command(["run", "beside/one.toml"]) == 0
+def test_a_scenario_names_a_class_in_a_file_next_to_it(folder: Path, capsys: Captured) -> None:
+    assert run_command(["run", "folder/one.toml"]) == 0
     mine = capsys.readouterr().out
     assert "main uses your own scheduler mine_of_a_test.Mine" in mine
-    assert run_command(["run", "beside/plain.toml"]) == 0
-    (ours, theirs) = (re.findall(r"digest (\w+)", text) for text in (mine, capsys.readouterr().out))
-    assert ours == theirs
+    assert run_command(["run", "folder/plain.toml"]) == 0
+    (own, theirs) = (re.findall(r"digest (\w+)", text) for text in (mine, capsys.readouterr().out))
+    assert own == theirs
     assert loads(folder) == 1, "one process runs the file once"
 
 
@@ -97,11 +97,11 @@ def test_standard_input_names_files_in_the_working_directory(
 
 
 def test_several_scenarios_run_with_it_in_other_processes(folder: Path) -> None:
-    files = ["beside/one.toml", "beside/two.toml", "beside/plain.toml"]
+    files = ["folder/one.toml", "folder/two.toml", "folder/plain.toml"]
     assert run_command(["run", *files, "--seeds", "2", "--out", "out"]) == 0
     found = digests(Path("out"))
     assert found["one"] == found["two"] == found["plain"]
-    option = "beside/mine_of_a_test.py:Other"
+    option = "folder/mine_of_a_test.py:Other"
     assert run_command(["run", *files, "--scheduler", option, "--out", "other"]) == 0
     assert digests(Path("other"))["plain"] <= found["plain"]
     policies = load(Path("other")).provenance["custom_policies"]
@@ -109,7 +109,7 @@ def test_several_scenarios_run_with_it_in_other_processes(folder: Path) -> None:
 
 
 def test_a_plan_sweeps_over_built_in_and_own(folder: Path, capsys: Captured) -> None:
-    assert run_command(["sweep", "beside/plan.toml", "--out", "out"]) == 0
+    assert run_command(["sweep", "folder/plan.toml", "--out", "out"]) == 0
     built_in, mine = digests(Path("out")).values()
     assert built_in == mine
     levels = ["scheduler", "min_rtt", "mine_of_a_test.py:Mine"]
@@ -125,7 +125,7 @@ def test_a_plan_sweeps_over_built_in_and_own(folder: Path, capsys: Captured) -> 
 def test_an_option_changes_the_base_of_a_plan(folder: Path) -> None:
     plan = folder / "plan.toml"
     plan.write_text('scenario = "plain.toml"\n[factors]\nwarm_up = ["500ms", "1s"]\n')
-    option = ["--scheduler", "beside/mine_of_a_test.py:Mine"]
+    option = ["--scheduler", "folder/mine_of_a_test.py:Mine"]
     assert run_command(["sweep", str(plan), *option, "--out", "out"]) == 0
     assert load(Path("out")).provenance["custom_policies"][0]["name"] == "mine_of_a_test.Mine"
 
@@ -141,7 +141,7 @@ def test_everything_is_checked_before_the_first_run(folder: Path, capsys: Captur
 
 
 def test_what_if_and_advice_start_with_it(folder: Path, capsys: Captured) -> None:
-    assert run_command(["explain", "beside/one.toml", "--what-if", "--seeds", "1", "--json"]) == 0
+    assert run_command(["explain", "folder/one.toml", "--what-if", "--seeds", "1", "--json"]) == 0
     changes = json.loads(capsys.readouterr().out)["what_if"]["changes"]
     gains = {each["change"]: each["goodput_mbps"] for each in changes}
     assert gains["min_rtt (scheduler)"] == 0, "the own scheduler is min_rtt"
@@ -150,10 +150,10 @@ def test_what_if_and_advice_start_with_it(folder: Path, capsys: Captured) -> Non
 
 @pytest.mark.slow
 def test_advice_starts_with_it(folder: Path, capsys: Captured) -> None:
-    own_first = ["advise", "beside/one.toml", "--seeds", "1", "--json"]
+    own_first = ["advise", "folder/one.toml", "--seeds", "1", "--json"]
     assert run_command(own_first) == 0
     mine = json.loads(capsys.readouterr().out)["engine"]["now"]["goodput_mbps"]
-    assert run_command(["advise", "beside/plain.toml", "--seeds", "1", "--json"]) == 0
+    assert run_command(["advise", "folder/plain.toml", "--seeds", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["engine"]["now"]["goodput_mbps"] == mine
 
 
@@ -200,7 +200,7 @@ def test_two_files_of_one_name_are_two_policies(folder: Path) -> None:
         place: anabranch.run(
             scenario("2s", scheduler=f"{place}/mine_of_a_test.py:Mine", workload=anabranch.Bulk())
         )
-        for place in ("beside", "beside/other")
+        for place in ("folder", "folder/other")
     }
     one, two = results.values()
     assert one.digest != two.digest

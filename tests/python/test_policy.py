@@ -80,14 +80,14 @@ def fails(duration: str = "3s", **own: Any) -> PolicyError:
 def test_the_examples_do_what_the_built_in_ones_do(
     kind: str, built_in: str, factory: custom.Factory, seed: int
 ) -> None:
-    ours = anabranch.run(lossy(**{kind: factory}), seed)
+    in_python = anabranch.run(lossy(**{kind: factory}), seed)
     theirs = anabranch.run(lossy(**{kind: built_in}), seed)
-    assert ours.digest == theirs.digest
-    assert ours.connections.equals(theirs.connections)
-    byte_count = ours.subflows.group_by("path").sum().sort("path")["bytes_received"]
+    assert in_python.digest == theirs.digest
+    assert in_python.connections.equals(theirs.connections)
+    byte_count = in_python.subflows.group_by("path").sum().sort("path")["bytes_received"]
     assert byte_count.min() > 10_000, "both paths carried data"  # type: ignore[operator]
-    assert ours.subflows["timeouts"].sum() > 0, "an outage was gone through"
-    assert ours.subflows["recoveries"].sum() > 0, "and losses"
+    assert in_python.subflows["timeouts"].sum() > 0, "an outage was gone through"
+    assert in_python.subflows["recoveries"].sum() > 0, "and losses"
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_the_examples_do_so_in_the_form_of_nsdi12_and_with_pauses(
 ) -> None:
     pauses = anabranch.Cbr(rate="100kbit/s", block_size="64KiB")
     for other in ({"workload": pauses}, {"remedies": {"penalisation": "nsdi12"}}):
-        ours = anabranch.run(lossy(**other, **{kind: factory}))
-        assert ours.digest == anabranch.run(lossy(**other, **{kind: built_in})).digest
+        custom = anabranch.run(lossy(**other, **{kind: factory}))
+        assert custom.digest == anabranch.run(lossy(**other, **{kind: built_in})).digest
 
 
 class Everywhere(Scheduler):

@@ -207,8 +207,8 @@ def test_cross_traffic_takes_its_share_of_a_path() -> None:
         off="200ms",
     )
     alone = scenario("10s", workload=Bulk())
-    beside = dataclasses.replace(alone, cross_traffic=(others,))
-    quiet, loaded = anabranch.run(alone), anabranch.run(beside)
+    shared = dataclasses.replace(alone, cross_traffic=(others,))
+    quiet, loaded = anabranch.run(alone), anabranch.run(shared)
     assert loaded.settings["cross_traffic"][0]["name"] == "cross-traffic-1"
     assert loaded.digest != quiet.digest
     (less,), (more,) = map(metrics.connection_rows, (loaded, quiet))

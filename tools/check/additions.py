@@ -12,7 +12,7 @@ of other programs, which have words for some parts only.
 More files may know a part that means more than itself: what explains Linux names its scheduler. So
 the check asks of each kind that some part is within the two files, and prints how many are. Of
 platforms it asks this of every one, because the engine never asks which platform it is. The files
-of `platform/` may call the functions of Linux's folder: that is the only place of Linux's numbers.
+of `platform/` may call the functions of Linux's folder, which has the numbers of Linux's platforms.
 
 A metric of a run is computed in `metrics/` of anabranch-sim, and has its words and unit in
 `gallery/metrics.py`. Metrics that the engine counts are known to more files.

@@ -68,7 +68,7 @@ struct Shared {
     journal: Arc<Journal>,
     next: AtomicUsize,
     stop: AtomicBool,
-    tallies: Vec<Tally>,
+    totals: Vec<ThreadTotals>,
     state: Mutex<BatchState>,
     ended: Condvar,
 }
@@ -76,7 +76,7 @@ struct Shared {
 /// The runs that one thread has finished, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Tally {
+struct ThreadTotals {
     runs: AtomicU64,
     virtual_ns: AtomicU64,
     /// Bits of a floating-point number.
@@ -108,7 +108,7 @@ impl Batch {
             journal,
             next: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
-            tallies: (0..workers).map(|_| Tally::default()).collect(),
+            totals: (0..workers).map(|_| ThreadTotals::default()).collect(),
             state: Mutex::new(BatchState { working: workers, failure: None }),
             ended: Condvar::new(),
         });
@@ -123,10 +123,10 @@ impl Batch {
     /// The runs that are finished. This takes no lock.
     pub fn progress(&self) -> Progress {
         let mut sum = Progress::default();
-        for tally in &self.shared.tallies {
-            sum.runs += tally.runs.load(Ordering::Relaxed);
-            sum.virtual_ns += tally.virtual_ns.load(Ordering::Relaxed);
-            sum.cost += f64::from_bits(tally.cost.load(Ordering::Relaxed));
+        for thread in &self.shared.totals {
+            sum.runs += thread.runs.load(Ordering::Relaxed);
+            sum.virtual_ns += thread.virtual_ns.load(Ordering::Relaxed);
+            sum.cost += f64::from_bits(thread.cost.load(Ordering::Relaxed));
         }
         sum
     }
@@ -174,7 +174,7 @@ impl Shared {
         let _working = Working(self);
         while let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             match self.make(job) {
-                Ok(virtual_ns) => self.tallies[number].add(virtual_ns, job.cost),
+                Ok(virtual_ns) => self.totals[number].add(virtual_ns, job.cost),
                 Err(error) => return self.fail(error),
             }
         }
@@ -185,8 +185,7 @@ impl Shared {
         let Cell { scenario, file, name, may_fail } = &self.cells[job.cell];
         let before = thread_cpu_s();
         let mut stop = |_| self.stop.load(Ordering::Relaxed);
-        let outcome =
-            run(scenario, job.seed, Options { stop: Some(&mut stop), ..Options::default() });
+        let outcome = run(scenario, job.seed, Options::default().stop(&mut stop));
         let outcome = outcome.map_err(|error| match error {
             RunError::Stopped => BatchError::Stopped,
             error => BatchError::Run { file: file.clone(), error },
@@ -223,7 +222,7 @@ impl Drop for Working<'_> {
     }
 }
 
-impl Tally {
+impl ThreadTotals {
     fn add(&self, virtual_ns: u64, cost: f64) {
         // Only one thread writes these numbers.
         let cost = f64::from_bits(self.cost.load(Ordering::Relaxed)) + cost;

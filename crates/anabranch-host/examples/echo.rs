@@ -56,7 +56,7 @@ async fn talk(seed: u64) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
     let mut delays = Vec::new();
     for number in 0..10 {
         if number == 5 {
-            phone.set_path(0, false);
+            phone.set_path(0, false)?;
         }
         let asked = Instant::now();
         out.write_all(format!("line {number}\n").as_bytes()).await?;

@@ -145,15 +145,19 @@ impl Emulation {
 
     /// Take both links of a path up or down, from now on. The path has this index in the scenario.
     ///
-    /// # Panics
-    /// If there is no such path.
-    pub fn set_path(&self, path: usize, up: bool) {
+    /// # Errors
+    /// [`RunError::UnknownPath`].
+    pub fn set_path(&self, path: usize, up: bool) -> Result<(), RunError> {
+        if path >= self.client.addresses().len() {
+            return Err(RunError::UnknownPath(path));
+        }
         let state = Some(if up { StateChange::Up } else { StateChange::Down });
         self.with(|world| {
             let now = world.now;
             let change = LinkChange { state, ..LinkChange::default() };
             world.emulated().network.handle_change(now, path, change);
         });
+        Ok(())
     }
 
     /// The fingerprint of all packets so far, as in a run of the simulator.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{Endpoint, PortSelection};
-use anabranch_wire::{Datagram, Instant, SocketAddress};
+use anabranch_wire::{Datagram, Instant};
 use bytes::Bytes;
 
 use crate::device::{Device, TokioAlarm};
@@ -112,11 +112,10 @@ impl Host {
         config: ConnectionConfig,
         data: Option<Bytes>,
     ) -> io::Result<Stream> {
-        let remote = SocketAddress::new(remote.ip(), remote.port());
         let number = self.number;
         let id = self.world.with(number, |world| {
             let now = world.now;
-            world.hosts[number].connect(now, remote, config, data, &self.addresses)
+            world.hosts[number].connect(now, remote.into(), config, data, &self.addresses)
         })?;
         Stream::new(Arc::clone(&self.world), number, id).opened().await
     }

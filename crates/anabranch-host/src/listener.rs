@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_wire::{PooledSegment, Segment};
 
-use crate::stream::{Stream, address};
+use crate::stream::Stream;
 use crate::world::{HostNumber, Shared};
 
 /// Accepts the connections to a port. Dropping it resets the connections that wait to be accepted,
@@ -110,12 +110,12 @@ pub struct Incoming {
 impl Incoming {
     /// The peer's address and port.
     pub fn source(&self) -> SocketAddr {
-        address(self.syn().source)
+        self.syn().source.into()
     }
 
     /// The address and port that the peer wants to reach.
     pub fn destination(&self) -> SocketAddr {
-        address(self.syn().destination)
+        self.syn().destination.into()
     }
 
     /// Accept the connection in the name of its destination, and wait until it is open.

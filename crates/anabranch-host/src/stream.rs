@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anabranch_proto::{ConnectionId, ConnectionStats, SubflowStats};
-use anabranch_wire::{Payload, Piece, SocketAddress};
+use anabranch_wire::{Payload, Piece};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -46,7 +46,7 @@ impl Stream {
         let first = world.with(host, |world| world.hosts[host].endpoint.subflow_stats(id).next());
         let unknown = SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 0);
         let (local, peer) =
-            first.map_or((unknown, unknown), |it| (address(it.local), address(it.remote)));
+            first.map_or((unknown, unknown), |it| (it.local.into(), it.remote.into()));
         Stream { world, host, id, local, peer, unread: Payload::EMPTY }
     }
 
@@ -240,8 +240,4 @@ fn append(payload: Payload, to: &mut VecDeque<Bytes>) -> usize {
         });
     }
     count
-}
-
-pub(crate) fn address(of: SocketAddress) -> SocketAddr {
-    SocketAddr::new(of.address, of.port)
 }

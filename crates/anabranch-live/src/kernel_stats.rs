@@ -1,9 +1,9 @@
 //! The kernel's statistics of its connections. Values that the kernel does not report are 0.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 
 use anabranch_sim::driver::{ConnectionTotals, FallbackReason, SubflowKey, SubflowTotals};
-use anabranch_wire::{Duration, SocketAddress};
+use anabranch_wire::Duration;
 use rustix::net::sockopt;
 
 use crate::sys::{self, KernelSubflow, TcpInfo};
@@ -54,7 +54,6 @@ fn plain(stream: &TcpStream) -> Option<KernelSubflow> {
 }
 
 fn subflow(each: &KernelSubflow) -> SubflowTotals {
-    let endpoint = |address: SocketAddr| SocketAddress::new(address.ip(), address.port());
     let tcp = &each.tcp;
     let TcpInfo { snd_mss, snd_cwnd, snd_ssthresh, .. } = *tcp;
     let resent = u64::from(tcp.total_retrans);
@@ -64,8 +63,8 @@ fn subflow(each: &KernelSubflow) -> SubflowTotals {
         (tcp.unacked + tcp.retrans).saturating_sub(tcp.sacked.saturating_add(tcp.lost));
     SubflowTotals {
         key: SubflowKey { slot: each.id as u8, generation: 0 },
-        local: endpoint(each.local),
-        remote: endpoint(each.remote),
+        local: each.local.into(),
+        remote: each.remote.into(),
         cwnd: bytes(snd_cwnd),
         ssthresh: if snd_ssthresh < UNLIMITED { bytes(snd_ssthresh) } else { u64::MAX },
         bytes_in_flight: bytes(outstanding),

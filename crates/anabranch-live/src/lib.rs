@@ -19,13 +19,7 @@
 //!     std::process::exit(enter(&command)?.code().unwrap_or(1));
 //! }
 //! let scenario = Scenario::from_toml(&std::fs::read_to_string("wifi_3g.toml")?, "wifi_3g.toml")?;
-//! let options = Options {
-//!     client: Stack::Engine,
-//!     server: Stack::Kernel,
-//!     capture: None,
-//!     linger: None,
-//!     interventions: Vec::new(),
-//! };
+//! let options = Options::new(Stack::Engine, Stack::Kernel);
 //! let outcome = run(&scenario, 1, options)?;
 //! println!("{} packets; {:?}", outcome.packets, outcome.lateness);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

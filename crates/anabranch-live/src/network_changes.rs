@@ -41,18 +41,18 @@ impl NetworkChanges {
     pub async fn changed(&self, settling: Duration) -> io::Result<()> {
         loop {
             let mut ready = self.socket.readable().await?;
-            if self.take_reports()? {
+            if self.drain_reports()? {
                 break;
             }
             ready.clear_ready();
         }
         sleep(settling).await;
-        self.take_reports()?;
+        self.drain_reports()?;
         Ok(())
     }
 
     /// Read and forget all reports. Returns `true` if there were any.
-    fn take_reports(&self) -> io::Result<bool> {
+    fn drain_reports(&self) -> io::Result<bool> {
         let mut any = false;
         loop {
             // What changed is of no interest, so the rest of a message may be lost.

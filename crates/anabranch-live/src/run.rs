@@ -35,6 +35,7 @@ pub enum Stack {
 
 /// Options of a run.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Options<'a> {
     /// The client's stack.
     pub client: Stack,
@@ -46,6 +47,34 @@ pub struct Options<'a> {
     pub linger: Option<Duration>,
     /// Interventions at hosts during the run.
     pub interventions: Vec<Intervention>,
+}
+
+impl<'a> Options<'a> {
+    /// A run with these stacks. It writes no capture, and ends with the scenario.
+    pub fn new(client: Stack, server: Stack) -> Self {
+        Options { client, server, capture: None, linger: None, interventions: Vec::new() }
+    }
+
+    /// Set [`Options::capture`](#structfield.capture).
+    #[must_use]
+    pub fn capture(mut self, capture: impl Into<Option<Capture<'a>>>) -> Self {
+        self.capture = capture.into();
+        self
+    }
+
+    /// Set [`Options::linger`](#structfield.linger).
+    #[must_use]
+    pub fn linger(mut self, linger: impl Into<Option<Duration>>) -> Self {
+        self.linger = linger.into();
+        self
+    }
+
+    /// Set [`Options::interventions`](#structfield.interventions).
+    #[must_use]
+    pub fn interventions(mut self, interventions: Vec<Intervention>) -> Self {
+        self.interventions = interventions;
+        self
+    }
 }
 
 /// An intervention at a host.
@@ -375,7 +404,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             }
         }
         let left = due.unwrap_or(self.end).saturating_since(self.clock.now());
-        sys::poll(&mut fds, std::time::Duration::from_nanos(left.as_nanos()))
+        sys::poll(&mut fds, left.into())
     }
 
     fn finish(mut self) -> Result<Outcome, LiveError> {
@@ -442,7 +471,7 @@ impl AnyHost {
     }
 }
 
-/// Catalog the interventions, latest first. Fails if an intervention is impossible.
+/// Sort the interventions, latest first. Fails if an intervention is impossible.
 fn in_order(
     mut interventions: Vec<Intervention>,
     stacks: [Stack; 2],

@@ -73,7 +73,7 @@ mod trace;
 pub mod view;
 
 pub use activity::{Activity, Reason};
-pub use connection::{Arrived, ConnectionStats, Contents, Fallback, SubflowStats};
+pub use connection::{ArrivedData, ConnectionStats, Contents, Fallback, SubflowStats};
 pub use counters::Counters;
 pub use endpoint::{ConnectionId, Endpoint, PortSelection};
 pub use error::{ConnectError, ConnectionError, SendError};

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::destinations::Prefix;
 use crate::orders::CaptureOrder;
-use crate::policies::{Policies, Written};
+use crate::policies::{Policies, PolicyArgument};
 use crate::uplinks::{self, NamedUplink};
 
 /// Carry the TCP connections of unmodified programs over several uplinks with Multipath TCP.
@@ -111,14 +111,14 @@ pub(crate) struct CommonOptions {
     pub(crate) name: Option<String>,
     /// Scheduler: a name, or a table as in a scenario [default: min_rtt].
     #[arg(long, value_name = "POLICY")]
-    pub(crate) scheduler: Option<Written>,
+    pub(crate) scheduler: Option<PolicyArgument>,
     /// Congestion control of each uplink [default: lia].
     #[arg(long, value_name = "NAME")]
     pub(crate) congestion_control: Option<String>,
     /// Remedies against a full receive window: names with commas between them, or none [default:
     /// opportunistic_retransmission,penalisation].
     #[arg(long, value_name = "NAMES")]
-    pub(crate) remedies: Option<Written>,
+    pub(crate) remedies: Option<PolicyArgument>,
     /// Send buffer and receive buffer of each connection [default: 4MiB].
     #[arg(long, value_name = "SIZE")]
     pub(crate) buffer: Option<String>,

@@ -27,22 +27,22 @@ const BUFFER: &str = "4MiB";
 /// A name, or a table with a kind and parameters, as in a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Written(pub(crate) Value);
+pub(crate) struct PolicyArgument(pub(crate) Value);
 
-impl FromStr for Written {
+impl FromStr for PolicyArgument {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if !text.starts_with('{') {
-            return Ok(Written(Value::String(text.to_owned())));
+            return Ok(PolicyArgument(Value::String(text.to_owned())));
         }
         let table: Result<Table, _> = format!("value = {text}").parse();
         let value = table.ok().and_then(|mut table| table.remove("value"));
-        value.map(Written).ok_or_else(|| format!("{text:?} is no TOML table"))
+        value.map(PolicyArgument).ok_or_else(|| format!("{text:?} is no TOML table"))
     }
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for PolicyArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }
@@ -52,11 +52,11 @@ impl fmt::Display for Written {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Policies {
     /// Scheduler.
-    pub(crate) scheduler: Option<Written>,
+    pub(crate) scheduler: Option<PolicyArgument>,
     /// Congestion control of each subflow.
     pub(crate) congestion_control: Option<String>,
     /// Remedies: names with commas between them, `none`, or a table.
-    pub(crate) remedies: Option<Written>,
+    pub(crate) remedies: Option<PolicyArgument>,
     /// Size of the send buffer and of the receive buffer.
     pub(crate) buffer: Option<String>,
 }
@@ -89,7 +89,7 @@ impl Policies {
         connection.insert("nagle".into(), Value::Boolean(false));
         connection.insert("workload".into(), named_table("bulk"));
         connection.insert("remedies".into(), Value::Table(self.remedies()));
-        if let Some(Written(scheduler)) = &self.scheduler {
+        if let Some(PolicyArgument(scheduler)) = &self.scheduler {
             connection.insert("scheduler".into(), scheduler.clone());
         }
         if let Some(name) = &self.congestion_control {
@@ -111,8 +111,8 @@ impl Policies {
     /// M2).
     fn remedies(&self) -> Table {
         let names = match &self.remedies {
-            Some(Written(Value::Table(table))) => return table.clone(),
-            Some(Written(Value::String(names))) => names.as_str(),
+            Some(PolicyArgument(Value::Table(table))) => return table.clone(),
+            Some(PolicyArgument(Value::String(names))) => names.as_str(),
             Some(_) => "?",
             None => "opportunistic_retransmission,penalisation",
         };
@@ -144,7 +144,7 @@ pub(crate) fn with_interfaces(
 mod tests {
     use super::*;
 
-    fn written(text: &str) -> Option<Written> {
+    fn written(text: &str) -> Option<PolicyArgument> {
         Some(text.parse().expect("written correctly"))
     }
 
@@ -173,6 +173,6 @@ mod tests {
         let remedies = Policies { remedies: written("cure"), ..Policies::default() };
         let message = remedies.config().expect_err("there is none");
         assert!(message.contains("cure"), "{message}");
-        assert!("{ kind = ".parse::<Written>().is_err());
+        assert!("{ kind = ".parse::<PolicyArgument>().is_err());
     }
 }

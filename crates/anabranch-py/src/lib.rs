@@ -76,8 +76,11 @@ fn execute(
     stop: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Outcome, RunError> {
     let capture = pcap.map(Pcap::into_capture).transpose()?;
-    let options =
-        Options { capture, custom_policies, ledger, stop: Some(stop), ..Options::default() };
+    let options = Options::default()
+        .capture(capture)
+        .custom_policies(custom_policies)
+        .ledger(ledger)
+        .stop(stop);
     anabranch_sim::run(scenario, seed, options)
 }
 

@@ -35,10 +35,10 @@ pub(crate) fn parts(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(all)
 }
 
-fn append<S: WrittenSelection>(all: &Bound<'_, PyList>, sort: &str) -> PyResult<()> {
+fn append<S: WrittenSelection>(all: &Bound<'_, PyList>, kind: &str) -> PyResult<()> {
     for reader in S::READERS {
         let part = PyDict::new(all.py());
-        part.set_item("sort", sort)?;
+        part.set_item("kind", kind)?;
         part.set_item("name", reader.description.name)?;
         part.set_item("summary", reader.description.summary)?;
         part.set_item("source", reader.description.source)?;

@@ -71,9 +71,7 @@ mod linux {
         let (client, server) = (stack(client), stack(server));
         let capture = pcap.map(Pcap::into_capture).transpose()?;
         let outcome = py.detach(|| {
-            let options =
-                Options { client, server, capture, linger: None, interventions: Vec::new() };
-            anabranch_live::run(scenario, seed, options)
+            anabranch_live::run(scenario, seed, Options::new(client, server).capture(capture))
         });
         dictionary(py, &outcome.map_err(failed)?)
     }

@@ -8,7 +8,7 @@ mod linux {
 
     use anabranch_live::{ShellOptions, ShellOutcome, Terminal};
     use anabranch_wire::Instant;
-    use pyo3::exceptions::PyRuntimeError;
+    use pyo3::exceptions::{PyIndexError, PyRuntimeError};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
@@ -42,15 +42,15 @@ mod linux {
             terminal: Option<i32>,
             pcap: Option<Pcap>,
         ) -> PyResult<Self> {
-            let terminal = terminal.map(Terminal::of).unwrap_or_default();
             let factories = scenario.factories(py)?.unwrap_or_default();
             let scenario = &scenario.scenario;
-            let capture = pcap.map(Pcap::into_capture).transpose()?;
-            let of_kernel = client == "kernel";
             let watch = Arc::new(Watch::default());
             let own = policy::custom_policies(scenario, factories, &watch).into_iter().next();
-            let custom_policies = own.unwrap_or_default();
-            let options = ShellOptions { of_kernel, helper, terminal, capture, custom_policies };
+            let mut options = ShellOptions::new(helper);
+            options.of_kernel = client == "kernel";
+            options.terminal = terminal.map(Terminal::of).unwrap_or_default();
+            options.capture = pcap.map(Pcap::into_capture).transpose()?;
+            options.custom_policies = own.unwrap_or_default();
             let shell = py.detach(|| anabranch_live::Shell::start(scenario, seed, options));
             Ok(Shell { running: Some(shell.map_err(live::failed)?).into(), watch })
         }
@@ -79,8 +79,9 @@ mod linux {
         }
 
         /// Take a path up or down.
-        fn set_path(&self, py: Python<'_>, path: usize, up: bool) {
-            py.detach(|| self.with(|shell| shell.set_path(path, up)));
+        fn set_path(&self, py: Python<'_>, path: usize, up: bool) -> PyResult<()> {
+            let done = py.detach(|| self.with(|shell| shell.set_path(path, up)));
+            done.unwrap_or(Ok(())).map_err(|error| PyIndexError::new_err(error.to_string()))
         }
 
         /// End soon: send SIGTERM to the program, and kill it after 5 s.

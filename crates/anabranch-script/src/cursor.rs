@@ -5,6 +5,7 @@ use thiserror::Error;
 /// An error in a script, in one line: its position, its description and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {message}")]
+#[non_exhaustive]
 pub struct ScriptError {
     /// Name of the file as given by the caller.
     pub file: String,

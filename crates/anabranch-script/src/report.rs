@@ -7,6 +7,7 @@ const WIDTH: usize = 80;
 
 /// Reason for the failure of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// Name of the script's file.
     pub file: String,

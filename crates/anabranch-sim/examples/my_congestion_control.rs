@@ -79,7 +79,7 @@ fn run(decrease: Option<f64>) -> Result<Outcome, RunError> {
     let custom_policies = &[CustomPolicies::congestion_control(move |_owner, start: &Start| {
         Box::new(Reno { window: Window::new(start), decrease })
     })];
-    let options = Options { custom_policies, ..Options::default() };
+    let options = Options::default().custom_policies(custom_policies);
     anabranch_sim::run(&scenario.with_custom(&names), 1, options)
 }
 

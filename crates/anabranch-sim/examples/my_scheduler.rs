@@ -59,7 +59,7 @@ fn run_both(seed: u64) -> Result<(Outcome, Outcome), RunError> {
 
     let names = CustomNames { scheduler: Some("LowestRtt".to_owned()), ..CustomNames::default() };
     let custom_policies = &[CustomPolicies::scheduler(|_owner| Box::new(LowestRtt))];
-    let options = Options { custom_policies, ..Options::default() };
+    let options = Options::default().custom_policies(custom_policies);
     let own = anabranch_sim::run(&scenario.with_custom(&names), seed, options)?;
     Ok((built_in, own))
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use anabranch_wire::{EmitError, ParseError};
+use anabranch_wire::{EmitError, Instant, ParseError};
 use thiserror::Error;
 
 use crate::custom_policies::CustomPoliciesError;
@@ -26,4 +26,10 @@ pub enum RunError {
     /// [`Options::stop`](crate::Options::stop) ended the run.
     #[error("the run was stopped")]
     Stopped,
+    /// The scenario has no path with this index.
+    #[error("the scenario has no path with index {0}")]
+    UnknownPath(usize),
+    /// A change was scheduled for a time that has passed.
+    #[error("the change is scheduled for {0:?}, which has passed")]
+    PastChange(Instant),
 }

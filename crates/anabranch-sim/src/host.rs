@@ -6,7 +6,7 @@ use anabranch_proto::config::{
     CongestionControlFactory, ConnectionConfig, Interfaces, Protocol, TcpConfig,
 };
 use anabranch_proto::view::SubflowSet;
-use anabranch_proto::{Arrived, ConnectionId, Counters, Endpoint, Event, TraceEvent};
+use anabranch_proto::{ArrivedData, ConnectionId, Counters, Endpoint, Event, TraceEvent};
 use anabranch_wire::{Instant, Packet, Piece, PooledSegment, SocketAddress};
 use core::fmt;
 
@@ -293,7 +293,7 @@ impl EngineHost {
     }
 
     /// Data of a connection that has arrived, while the connection is open.
-    fn arrived_at_engine(&self, connection: usize) -> Option<Arrived> {
+    fn arrived_at_engine(&self, connection: usize) -> Option<ArrivedData> {
         let EngineApp { id, closed, failed, .. } = &self.apps[connection];
         id.filter(|_| !closed && !failed).and_then(|id| self.endpoint.arrived(id))
     }

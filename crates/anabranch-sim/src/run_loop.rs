@@ -20,8 +20,9 @@ use crate::scenario::{AppliesTo, Change, Scenario};
 use crate::statistics::Hosts;
 use crate::topology;
 
-/// Options of a run besides the scenario.
+/// Options of a run besides the scenario. Each has a setter of its name.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Options<'a> {
     /// The capture to write.
     pub capture: Option<Capture<'a>>,
@@ -41,6 +42,31 @@ pub struct Options<'a> {
     pub trace: bool,
     /// Called before each event with the time of the event. Returns true to stop the run.
     pub stop: Option<&'a mut dyn FnMut(Instant) -> bool>,
+}
+
+macro_rules! setters {
+    ($($field:ident: $type:ty => $value:expr,)+) => {
+        impl<'a> Options<'a> {
+            $(
+                #[doc = concat!("Set [`Options::", stringify!($field), "`](#structfield.", stringify!($field), ").")]
+                #[must_use]
+                pub fn $field(mut self, $field: $type) -> Self {
+                    self.$field = $value;
+                    self
+                }
+            )+
+        }
+    };
+}
+
+setters! {
+    capture: impl Into<Option<Capture<'a>>> => capture.into(),
+    round_trip: bool => round_trip,
+    without_shortcuts: bool => without_shortcuts,
+    custom_policies: &'a [CustomPolicies] => custom_policies,
+    ledger: bool => ledger,
+    trace: bool => trace,
+    stop: &'a mut dyn FnMut(Instant) -> bool => Some(stop),
 }
 
 impl fmt::Debug for Options<'_> {
@@ -152,9 +178,12 @@ impl<'c> RunLoop<'c, EngineHost> {
     }
 
     /// Change a path at a time that lies ahead.
-    pub(crate) fn schedule(&mut self, path: usize, change: &Change) {
+    pub(crate) fn schedule(&mut self, path: usize, change: &Change) -> Result<(), RunError> {
         let at = Instant::ZERO + change.at;
-        assert!(at > self.now, "a change at a time that lies ahead");
+        if at <= self.now {
+            return Err(RunError::PastChange(at));
+        }
+        let client = *self.clients.get(path).ok_or(RunError::UnknownPath(path))?;
         self.recorder.add_change(at, path);
         for (towards, other) in
             [(Side::Client, AppliesTo::Reverse), (Side::Server, AppliesTo::Forward)]
@@ -164,10 +193,11 @@ impl<'c> RunLoop<'c, EngineHost> {
                 self.network.schedule(path, towards, change);
             }
         }
-        if let Some(noticed) = address_change(self.clients[path], change) {
+        if let Some(noticed) = address_change(client, change) {
             self.hosts[Side::Client as usize].schedule(noticed);
             self.plan_host(Side::Client);
         }
+        Ok(())
     }
 }
 

@@ -115,10 +115,10 @@ impl<'c> Simulation<'c> {
     /// Change a path at a time that lies ahead. The run goes on as if the change had been in its
     /// scenario, after the path's other changes.
     ///
-    /// # Panics
-    /// If there is no such path, or if the time of the change has passed.
-    pub fn schedule(&mut self, path: usize, change: &Change) {
-        self.0.schedule(path, change);
+    /// # Errors
+    /// [`RunError::UnknownPath`], or [`RunError::PastChange`] if the time of the change has passed.
+    pub fn schedule(&mut self, path: usize, change: &Change) -> Result<(), RunError> {
+        self.0.schedule(path, change)
     }
 
     /// A host, to look at.

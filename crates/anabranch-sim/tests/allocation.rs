@@ -60,14 +60,14 @@ fn assert_traces_and_cross_traffic_allocate_nothing() {
     let scenario = |duration: &str| {
         let path = "delay = \"10ms\"\nlimit = \"100packets\"\n";
         let toml = format!(
-            "name = \"beside\"\nduration = \"{duration}\"\nsample_interval = \"1000s\"\n\
+            "name = \"shared\"\nduration = \"{duration}\"\nsample_interval = \"1000s\"\n\
              [[path]]\nname = \"a\"\ntrace = {{ milliseconds = \"1*4 3*9 5\" }}\n{path}\
              [[path]]\nname = \"b\"\nrate = \"50Mbit/s\"\n{path}\
              [[connection]]\nworkload = {{ kind = \"bulk\" }}\n\
              [[cross_traffic]]\npath = \"b\"\nrate = \"20Mbit/s\"\npacket_size = \"500B\"\n\
              on = {{ kind = \"exponential\", mean = \"300ms\" }}\noff = \"200ms\"\n"
         );
-        Scenario::from_toml(&toml, "beside.toml").expect("a valid scenario")
+        Scenario::from_toml(&toml, "shared.toml").expect("a valid scenario")
     };
     let [(half, _), (whole, _)] = half_and_whole(scenario);
     assert!(whole <= half, "{whole} > {half} with a trace and cross-traffic");

@@ -10,7 +10,7 @@ use crate::input::Sighting;
 use crate::keys::Version;
 use crate::options;
 use crate::rules::Rule;
-use crate::subflow::{Sort, Subflow};
+use crate::subflow::{Subflow, SubflowKind};
 use crate::survey::{Choice, FlowKey, MOST_FLOWS, Part, USUAL_MSS};
 use crate::tables::{FirstSack, Kind, SegmentRow, Segments};
 use crate::watch::{At, Watch, Whom};
@@ -59,7 +59,7 @@ impl Analyser {
         Analyser { choices, ..Analyser::default() }
     }
 
-    pub(crate) fn take(&mut self, sighting: &Sighting<'_>) {
+    pub(crate) fn handle(&mut self, sighting: &Sighting<'_>) {
         let key = FlowKey::of(sighting);
         let segment = &sighting.segment;
         let from_low = usize::from(segment.source != key.low);
@@ -152,9 +152,9 @@ impl Analyser {
         // Without a captured SYN, guess that the server has the lower port.
         let turned = answers || (!is_syn && from.port < to.port);
         let index = self.subflows.len();
-        let sort = if is_syn { Sort::Plain } else { Sort::Begun };
+        let kind = if is_syn { SubflowKind::Plain } else { SubflowKind::Begun };
         let ends = if turned { [to, from] } else { [from, to] };
-        let mut subflow = Subflow::new(sort, ends, at);
+        let mut subflow = Subflow::new(kind, ends, at);
         (subflow.place, subflow.places) = (sighting.place, places);
         self.subflows.push(subflow);
         self.flows.insert(key, index as u32);
@@ -322,14 +322,17 @@ impl Subflow {
     /// Returns `true` if only one SYN was seen. A SYN of the other host is then a simultaneous
     /// open.
     fn can_be_opened_by_both(&self) -> bool {
-        let is_open = self.sort == Sort::Begun || self.is_established || self.reset.is_some();
+        let is_open =
+            self.kind == SubflowKind::Begun || self.is_established || self.reset.is_some();
         !is_open && self.halves[1].packets == 0
     }
 
     /// Returns `true` if a new connection with the same addresses may follow.
     fn can_be_followed(&self) -> bool {
         let over = self.reset.is_some() || self.halves.iter().any(|half| half.fin.is_some());
-        over || self.is_established || self.sort == Sort::Begun || self.halves[1].base.is_none()
+        over || self.is_established
+            || self.kind == SubflowKind::Begun
+            || self.halves[1].base.is_none()
     }
 }
 

@@ -21,13 +21,15 @@ pub fn analyse(
     let bytes: u64 = inputs.iter().map(Input::bytes_len).sum();
     let mut survey = Survey::default();
     let mut packets = Packets::open(inputs)?;
-    packets.for_each(|sighting| survey.take(&sighting), |read| progress(read, 2 * bytes))?;
+    packets.for_each(|sighting| survey.handle(&sighting), |read| progress(read, 2 * bytes))?;
     let (left_out, stripped) = (survey.left_out, survey.stripped());
 
     let mut analyser = Analyser::new(survey.choose());
     let mut packets = Packets::open(inputs)?;
-    packets
-        .for_each(|sighting| analyser.take(&sighting), |read| progress(bytes + read, 2 * bytes))?;
+    packets.for_each(
+        |sighting| analyser.handle(&sighting),
+        |read| progress(bytes + read, 2 * bytes),
+    )?;
     let places = packets.place_names().to_vec();
     let files = inputs.iter().map(|input| input.name().to_owned()).zip(packets.into_reports());
     let mut outcome = report::finish(analyser, files.collect(), &places, left_out);

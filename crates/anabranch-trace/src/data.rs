@@ -7,7 +7,7 @@ use crate::analyser::{Analyser, Step};
 use crate::connection::{Connection, Protocol};
 use crate::rules::Rule;
 use crate::stream::Taken;
-use crate::subflow::{Declared, Half, Sort, Subflow, Sum};
+use crate::subflow::{Declared, Half, Subflow, SubflowKind, Sum};
 use crate::tables::{Kind, SegmentRow};
 use crate::words::counted;
 
@@ -199,7 +199,7 @@ impl Analyser {
             let Some((connection, host)) = self.home(step) else { return };
             let stream = &mut connection.streams[host];
             let data = data + (from - start);
-            stream.bytes += stream.take(data, data + (to - from), None, &mut held).new as u64;
+            stream.bytes += stream.record(data, data + (to - from), None, &mut held).new as u64;
             self.watch.held = held;
         }
     }
@@ -247,7 +247,7 @@ impl Analyser {
         match stream.fin {
             None => {
                 stream.fin = Some(place);
-                stream.take(place, place + 1, None, &mut watch.held);
+                stream.record(place, place + 1, None, &mut watch.held);
                 let beyond = stream.next > place + 1;
                 self.event(step, "data_fin", format!("after {place} bytes"));
                 if beyond {
@@ -339,7 +339,7 @@ impl Analyser {
                     let bytes = segment.payload.get((at - start) as usize..);
                     let bytes = bytes.map(|rest| &rest[..rest.len().min((to - at) as usize)]);
                     let len = to - at;
-                    let taken = stream.take(data, data + len, bytes, &mut watch.held);
+                    let taken = stream.record(data, data + len, bytes, &mut watch.held);
                     row.dsn = if at == start { stream.number(data) } else { row.dsn };
                     all.new += taken.new;
                     all.repeated += taken.repeated;
@@ -487,7 +487,7 @@ impl Subflow {
         }
         let [own, other] = [step.direction, 1 - step.direction].map(|side| &self.halves[side]);
         let knows_syn = |half: &Half| half.is_exact && half.has_syn_options;
-        if !knows_syn(own) || !knows_syn(other) || self.sort == Sort::Begun {
+        if !knows_syn(own) || !knows_syn(other) || self.kind == SubflowKind::Begun {
             return None;
         }
         // RFC 7323 §2.2: windows are scaled only if both SYNs have the option, by at most 14 bits.

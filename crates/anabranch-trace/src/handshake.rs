@@ -7,7 +7,7 @@ use crate::analyser::{Analyser, Step, since};
 use crate::connection::Protocol;
 use crate::keys::Version;
 use crate::rules::Rule;
-use crate::subflow::Sort;
+use crate::subflow::SubflowKind;
 
 impl Analyser {
     /// Follow the handshake of a subflow.
@@ -41,11 +41,11 @@ impl Analyser {
         match (capable, join) {
             (Some(capable), _) => self.capable_syn(step, capable),
             (None, Some(join)) => {
-                subflow.sort = Sort::Join;
+                subflow.kind = SubflowKind::Join;
                 self.join_syn(step, join);
             }
             // An option that was cut may have opened a connection or a join.
-            (None, None) if !step.has_all_options => subflow.sort = Sort::Begun,
+            (None, None) if !step.has_all_options => subflow.kind = SubflowKind::Begun,
             (None, None) => {
                 self.begin(step.subflow, Protocol::Tcp, step.at);
             }
@@ -55,7 +55,7 @@ impl Analyser {
     fn capable_syn(&mut self, step: &Step<'_>, capable: MpCapable) {
         let version = Version::of(capable.version);
         let subflow = &mut self.subflows[step.subflow];
-        subflow.sort = Sort::Initial;
+        subflow.kind = SubflowKind::Initial;
         subflow.is_other_version = version.is_none();
         let Some(version) = version else {
             self.begin(step.subflow, Protocol::Other, step.at);
@@ -100,11 +100,11 @@ impl Analyser {
             let subflow = &mut self.subflows[step.subflow];
             !std::mem::replace(&mut subflow.is_established, true)
         };
-        match self.subflows[step.subflow].sort {
-            Sort::Initial if !self.subflows[step.subflow].is_other_version => {
+        match self.subflows[step.subflow].kind {
+            SubflowKind::Initial if !self.subflows[step.subflow].is_other_version => {
                 self.capable_syn_ack(step, capable, first);
             }
-            Sort::Join => match join {
+            SubflowKind::Join => match join {
                 Some(MpJoin::SynAck { address_id, truncated_hmac, nonce, .. }) => {
                     let join = &mut self.subflows[step.subflow].join;
                     join.nonces[1] = Some(nonce);
@@ -121,13 +121,13 @@ impl Analyser {
                 None => {}
             },
             // The SYN was not captured, but the SYN/ACK shows the kind of the subflow.
-            Sort::Begun => {
+            SubflowKind::Begun => {
                 let Some(capable) = capable else { return };
                 let (key, version) = (sender_key(capable.keys), Version::of(capable.version));
                 if let (Some(key), Some(version)) = (key, version) {
                     let protocol = Protocol::Mptcp(Some(version));
                     let index = self.begin(step.subflow, protocol, step.at);
-                    self.subflows[step.subflow].sort = Sort::Initial;
+                    self.subflows[step.subflow].kind = SubflowKind::Initial;
                     self.connections[index as usize].flags[1] = Some(capable.flags);
                     self.learn_key(index, 1, key, version);
                 }
@@ -276,7 +276,7 @@ impl Analyser {
         {
             subflow.rtt = Some(since(syn, step.at.time));
         }
-        if subflow.sort != Sort::Join || subflow.is_other_version {
+        if subflow.kind != SubflowKind::Join || subflow.is_other_version {
             return;
         }
         match join {
@@ -328,14 +328,14 @@ impl Analyser {
         };
         let Some(version) = Version::of(capable.version) else { return };
         let subflow = &self.subflows[step.subflow];
-        let index = match (subflow.connection, subflow.sort) {
-            (Some(index), Sort::Initial) => index,
-            (None, Sort::Begun) => {
-                self.subflows[step.subflow].sort = Sort::Initial;
+        let index = match (subflow.connection, subflow.kind) {
+            (Some(index), SubflowKind::Initial) => index,
+            (None, SubflowKind::Begun) => {
+                self.subflows[step.subflow].kind = SubflowKind::Initial;
                 self.begin(step.subflow, Protocol::Mptcp(Some(version)), step.at)
             }
             // Its first option was a DSS, so the handshake is unknown.
-            (Some(_), Sort::Begun) => return,
+            (Some(_), SubflowKind::Begun) => return,
             _ => {
                 let text = "MP_CAPABLE on a subflow that is not the first".into();
                 return self.violation(step, Rule::WrongStep, text);
@@ -380,7 +380,7 @@ impl Analyser {
     /// Process a reset, which may refuse a join.
     pub(crate) fn on_reset(&mut self, step: &Step<'_>) {
         let subflow = &self.subflows[step.subflow];
-        let refused = subflow.sort == Sort::Join && !subflow.is_established;
+        let refused = subflow.kind == SubflowKind::Join && !subflow.is_established;
         // A connection that began before the capture may have this token.
         let knows_all = self.begun.is_empty() && !self.tokens.is_empty();
         if let (true, None, Some(token)) =

@@ -29,7 +29,7 @@
 //!     "short.toml",
 //! )?;
 //! let mut capture = Vec::new();
-//! run(&scenario, 1, Options { capture: Some(Capture::new(&mut capture)), ..Options::default() })?;
+//! run(&scenario, 1, Options::default().capture(Capture::new(&mut capture)))?;
 //!
 //! let found = analyse(&[Input::bytes("short.pcapng", &capture)], &mut |_, _| true)?;
 //! let rows = |name| found.tables.iter().find(|table| table.name == name).unwrap().rows();

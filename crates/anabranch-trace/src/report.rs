@@ -13,7 +13,7 @@ use crate::connection::{Connection, Protocol};
 use crate::input::FileReport;
 use crate::keys::Version;
 use crate::rules::Rule;
-use crate::subflow::{Sort, Subflow};
+use crate::subflow::{Subflow, SubflowKind};
 use crate::watch::Whom;
 use crate::words::{counted, grouped};
 
@@ -87,7 +87,7 @@ impl Analyser {
     fn give_homes(&mut self) {
         for index in 0..self.subflows.len() {
             let subflow = &self.subflows[index];
-            if subflow.connection.is_some() || subflow.sort == Sort::Join {
+            if subflow.connection.is_some() || subflow.kind == SubflowKind::Join {
                 continue;
             }
             let (at, end) = (subflow.begin, subflow.end);
@@ -112,7 +112,7 @@ impl Analyser {
             let subflow = &self.subflows[index];
             let Some(home) = subflow.connection else { continue };
             let connection = &self.connections[home as usize];
-            if !connection.is_mptcp() || subflow.sort == Sort::Begun {
+            if !connection.is_mptcp() || subflow.kind == SubflowKind::Begun {
                 continue;
             }
             for side in [0, 1] {
@@ -212,7 +212,7 @@ impl Analyser {
 
     /// Notes about joins to one address and port that came in great number and were not completed.
     fn floods(&self) -> Vec<String> {
-        let joins = self.subflows.iter().filter(|subflow| subflow.sort == Sort::Join);
+        let joins = self.subflows.iter().filter(|subflow| subflow.kind == SubflowKind::Join);
         let mut open: BTreeMap<SocketAddress, (u64, BTreeSet<IpAddr>)> = BTreeMap::new();
         for subflow in joins.filter(|subflow| !subflow.join.has_third) {
             let (count, sources) = open.entry(subflow.ends[1]).or_default();
@@ -451,7 +451,7 @@ fn subflow_row(index: u32, subflow: &Subflow, places: &[String]) -> SubflowRow {
     SubflowRow {
         subflow: index,
         connection: subflow.connection,
-        kind: kind(subflow.sort).to_owned(),
+        kind: kind_name(subflow.kind).to_owned(),
         state: subflow_state(subflow),
         initiator: subflow.ends[turned].to_string(),
         listener: subflow.ends[1 - turned].to_string(),
@@ -521,12 +521,12 @@ fn state(connection: &Connection) -> Option<&'static str> {
     }
 }
 
-fn kind(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Initial => "initial",
-        Sort::Join => "join",
-        Sort::Plain => "TCP",
-        Sort::Begun => "begun before",
+fn kind_name(kind: SubflowKind) -> &'static str {
+    match kind {
+        SubflowKind::Initial => "initial",
+        SubflowKind::Join => "join",
+        SubflowKind::Plain => "TCP",
+        SubflowKind::Begun => "begun before",
     }
 }
 
@@ -537,7 +537,9 @@ fn subflow_state(subflow: &Subflow) -> String {
         (Some(reason), _) => format!("reset: {reason}"),
         (None, 2) => "closed".into(),
         (None, 1) => "half closed".into(),
-        _ if subflow.is_established || subflow.sort == Sort::Begun => "open at the end".into(),
+        _ if subflow.is_established || subflow.kind == SubflowKind::Begun => {
+            "open at the end".into()
+        }
         _ => "not answered".into(),
     }
 }

@@ -103,7 +103,7 @@ impl Stream {
     }
 
     /// Record data at `start..end`. `bytes` are its first bytes, if they were captured.
-    pub(crate) fn take(
+    pub(crate) fn record(
         &mut self,
         start: i64,
         end: i64,
@@ -222,28 +222,28 @@ mod tests {
     fn data_is_new_once() {
         let (mut stream, mut held) = (Stream::default(), 0);
         stream.set_base(DataSeq(u64::MAX - 3));
-        let taken = stream.take(0, 4, Some(b"abcd"), &mut held);
+        let taken = stream.record(0, 4, Some(b"abcd"), &mut held);
         assert_eq!((taken.new, taken.repeated), (4, 0));
-        let taken = stream.take(2, 6, Some(b"cdef"), &mut held);
+        let taken = stream.record(2, 6, Some(b"cdef"), &mut held);
         assert_eq!((taken.new, taken.repeated, taken.differs_at), (2, 2, None));
-        let taken = stream.take(4, 6, Some(b"ex"), &mut held);
+        let taken = stream.record(4, 6, Some(b"ex"), &mut held);
         assert_eq!((taken.new, taken.repeated, taken.differs_at), (0, 2, Some(5)));
         assert_eq!((stream.next, held), (6, 6));
         assert_eq!(stream.number(4), Some(0));
         stream.acknowledge(6, Instant::ZERO, &mut held);
         assert_eq!((held, stream.missing.total()), (0, 0));
-        assert_eq!(stream.take(1, 3, None, &mut held).repeated, 2);
+        assert_eq!(stream.record(1, 3, None, &mut held).repeated, 2);
     }
 
     #[test]
     fn what_is_acknowledged_but_was_not_seen_is_missing_until_it_comes() {
         let (mut stream, mut held) = (Stream::default(), 0);
-        stream.take(0, 4, None, &mut held);
-        stream.take(6, 10, None, &mut held);
+        stream.record(0, 4, None, &mut held);
+        stream.record(6, 10, None, &mut held);
         stream.acknowledge(8, Instant::ZERO, &mut held);
         assert_eq!(stream.missing.total(), 2);
-        assert_eq!(stream.take(8, 10, None, &mut held).repeated, 2);
-        stream.take(4, 6, None, &mut held);
+        assert_eq!(stream.record(8, 10, None, &mut held).repeated, 2);
+        stream.record(4, 6, None, &mut held);
         assert_eq!(stream.missing.total(), 0);
     }
 
@@ -251,7 +251,7 @@ mod tests {
     fn four_bytes_are_a_number_near_the_last() {
         let mut stream = Stream::default();
         stream.set_base(DataSeq(0xffff_fff0));
-        stream.take(0, 0x20, None, &mut 0);
+        stream.record(0, 0x20, None, &mut 0);
         assert_eq!(stream.place(WideOrNarrow::Narrow(0x10)), 0x20);
         assert!(stream.is_near(DataSeq(0x1_0000_0000)));
         assert!(!stream.is_near(DataSeq(0x3_0000_0000)));
@@ -261,7 +261,7 @@ mod tests {
     fn full_numbers_may_follow_numbers_of_4_bytes() {
         let mut stream = Stream::default();
         assert_eq!(stream.place(WideOrNarrow::Narrow(0xffff_ff00)), 0);
-        stream.take(0, 0x100, None, &mut 0);
+        stream.record(0, 0x100, None, &mut 0);
         assert_eq!(stream.place(WideOrNarrow::Wide(DataSeq(0x7_0000_0000))), 0x100);
         assert_eq!(stream.place(WideOrNarrow::Wide(DataSeq(0x7_0000_0040))), 0x140);
         assert_eq!(stream.place(WideOrNarrow::Narrow(0x40)), 0x140);

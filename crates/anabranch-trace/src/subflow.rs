@@ -10,7 +10,7 @@ use crate::watch::At;
 
 /// The kind of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum SubflowKind {
     /// Its SYN has MP_CAPABLE.
     Initial,
     /// Its SYN has MP_JOIN.
@@ -24,7 +24,7 @@ pub(crate) enum Sort {
 /// One TCP connection.
 #[derive(Debug)]
 pub(crate) struct Subflow {
-    pub(crate) sort: Sort,
+    pub(crate) kind: SubflowKind,
     /// The sender and the receiver of the SYN; a guess if the SYN was not captured.
     pub(crate) ends: [SocketAddress; 2],
     pub(crate) connection: Option<u32>,
@@ -143,9 +143,9 @@ pub(crate) enum Declared {
 
 impl Subflow {
     /// A TCP connection whose first segment was just seen.
-    pub(crate) fn new(sort: Sort, ends: [SocketAddress; 2], at: At) -> Self {
+    pub(crate) fn new(kind: SubflowKind, ends: [SocketAddress; 2], at: At) -> Self {
         Subflow {
-            sort,
+            kind,
             ends,
             connection: None,
             is_turned: false,
@@ -156,7 +156,7 @@ impl Subflow {
             is_other_version: false,
             begin: at,
             end: at.time,
-            syn_at: (sort != Sort::Begun).then_some(at.time),
+            syn_at: (kind != SubflowKind::Begun).then_some(at.time),
             rtt: None,
             is_established: false,
             reset: None,

@@ -130,7 +130,7 @@ enum Identity {
 }
 
 impl Survey {
-    pub(crate) fn take(&mut self, sighting: &Sighting<'_>) {
+    pub(crate) fn handle(&mut self, sighting: &Sighting<'_>) {
         let key = FlowKey::of(sighting);
         if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&key) {
             self.left_out += 1;
@@ -150,7 +150,7 @@ impl Survey {
         let Some(view) = flow.view(sighting) else { return };
         let direction = usize::from(segment.source != key.low);
         view.has_mptcp |= has_mptcp(segment.options);
-        view.sides[direction].take(sighting);
+        view.sides[direction].handle(sighting);
         if segment.payload_len > 0 {
             view.payload += segment.payload_len as u64;
             view.first_data = view.first_data.min(sighting.time);
@@ -296,7 +296,7 @@ impl SideTotals {
         }
     }
 
-    fn take(&mut self, sighting: &Sighting<'_>) {
+    fn handle(&mut self, sighting: &Sighting<'_>) {
         let Sighting { time, segment, .. } = sighting;
         let header = &segment.header;
         if self.segments == 0 {

@@ -40,7 +40,7 @@ pub(crate) fn pcapng(engine: &Engine, limit: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let mut capture = Capture::new(&mut bytes);
     capture.limit = Some(limit);
-    let options = Options { capture: Some(capture), ..Options::default() };
+    let options = Options::default().capture(capture);
     let again = Simulation::new(engine.scenario(), engine.seed(), options);
     let mut again = again.map_err(to_line)?;
     again.step_until(engine.simulation().now()).map_err(to_line)?;

@@ -35,7 +35,7 @@ pub(crate) fn packets(engine: &mut Engine) -> Vec<f64> {
                 towards,
                 position(link, now, place),
                 route,
-                Shown::of(packet, towards),
+                PacketFields::of(packet, towards),
             ));
         }
     }
@@ -58,12 +58,12 @@ pub(crate) fn packets(engine: &mut Engine) -> Vec<f64> {
     rows
 }
 
-fn offset_of(decisions: &Decisions, towards: Side, shown: &Shown) -> Option<u32> {
+fn offset_of(decisions: &Decisions, towards: Side, shown: &PacketFields) -> Option<u32> {
     decisions.offset(shown.connection, towards.opposite(), shown.data?)
 }
 
 /// The facts of a packet that the picture shows.
-struct Shown {
+struct PacketFields {
     kind: u8,
     connection: usize,
     payload: usize,
@@ -71,10 +71,10 @@ struct Shown {
     data: Option<u32>,
 }
 
-impl Shown {
+impl PacketFields {
     fn of(packet: &Packet, towards: Side) -> Self {
         let Packet::Tcp(segment) = packet else {
-            return Shown { kind: OTHER, connection: 0, payload: 0, data: None };
+            return PacketFields { kind: OTHER, connection: 0, payload: 0, data: None };
         };
         let payload = segment.payload.len();
         let data = data_seq(segment).filter(|_| payload > 0);
@@ -84,7 +84,7 @@ impl Shown {
             Side::Server => segment.destination,
         };
         let connection = usize::from(server.port.saturating_sub(port_of(0)));
-        Shown { kind, connection, payload, data }
+        PacketFields { kind, connection, payload, data }
     }
 }
 

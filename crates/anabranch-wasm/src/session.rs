@@ -123,7 +123,7 @@ impl Engine {
         let (document, scenario) = self.document.with_path_change(path, table).map_err(to_line)?;
         let changes = scenario.paths.get(path).map(|path| &path.changes);
         let added = *changes.and_then(|changes| changes.last()).ok_or("there is no such path")?;
-        self.simulation.schedule(path, &added);
+        self.simulation.schedule(path, &added).map_err(to_line)?;
         (self.document, self.scenario) = (document, scenario);
         Ok(())
     }
@@ -202,7 +202,7 @@ impl Decisions {
 }
 
 fn start(scenario: &Scenario, seed: u64) -> Result<Simulation<'static>, String> {
-    let options = Options { ledger: true, trace: true, ..Options::default() };
+    let options = Options::default().ledger(true).trace(true);
     Simulation::new(scenario, seed, options).map_err(to_line)
 }
 

@@ -1,7 +1,7 @@
 //! A TCP segment in an IP packet, as a plain value.
 
 use core::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::thread::LocalKey;
 
 use bytes::Bytes;
@@ -47,6 +47,18 @@ impl SocketAddress {
     /// The socket address `address`:`port`.
     pub const fn new(address: IpAddr, port: u16) -> Self {
         SocketAddress { address, port }
+    }
+}
+
+impl From<SocketAddr> for SocketAddress {
+    fn from(address: SocketAddr) -> Self {
+        SocketAddress::new(address.ip(), address.port())
+    }
+}
+
+impl From<SocketAddress> for SocketAddr {
+    fn from(address: SocketAddress) -> Self {
+        SocketAddr::new(address.address, address.port)
     }
 }
 

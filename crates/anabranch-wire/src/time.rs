@@ -114,6 +114,19 @@ impl Duration {
     }
 }
 
+impl From<core::time::Duration> for Duration {
+    /// The longest duration if `duration` is longer.
+    fn from(duration: core::time::Duration) -> Self {
+        Duration(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Duration> for core::time::Duration {
+    fn from(duration: Duration) -> Self {
+        core::time::Duration::from_nanos(duration.0)
+    }
+}
+
 impl Add<Duration> for Instant {
     type Output = Instant;
     fn add(self, rhs: Duration) -> Instant {

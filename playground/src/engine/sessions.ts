@@ -15,7 +15,7 @@ const CAPTURE_BYTES = 256e6;
 const EVENTS = 20_000;
 
 /** A session, and the rows of its tables that the page already has. */
-class Shown {
+class ShownSession {
   readonly session: Session;
   private sent = new Map<TableName, number>();
 
@@ -97,13 +97,13 @@ class Stepper {
 }
 
 export class Sessions {
-  private all: Shown[] = [];
+  private all: ShownSession[] = [];
   private stepper = new Stepper();
   /** Measurements so far, and stops. A measurement ends when another one or a stop follows it. */
   private attempts = 0;
 
   open(sources: Source[]): Opened[] {
-    const all = sources.map((source) => new Shown(source));
+    const all = sources.map((source) => new ShownSession(source));
     this.free();
     this.all = all;
     return all.map((shown) => shown.opened());

@@ -129,7 +129,7 @@ def linux_commands(advice: Advice) -> tuple[list[Commands], list[str]]:
         return [], []
     settings = advice.advised.scenario.settings
     connection = changed_connections(settings)[0]
-    notes = [*commands.notes(connection), *subject.doubts(settings, connection)]
+    notes = [*commands.notes(connection), *subject.warnings(settings, connection)]
     return commands.of(settings, connection), notes
 
 

@@ -143,7 +143,7 @@ def _buffer_keys(size: int) -> dict[str, str]:
 
 
 def _names(kind: str) -> list[str]:
-    return [str(each["name"]) for each in _core.policies() if each["sort"] == kind]
+    return [str(each["name"]) for each in _core.policies() if each["kind"] == kind]
 
 
 def _of_kind(kind: str, connection: Mapping[str, Any], names: Sequence[str]) -> Choice:

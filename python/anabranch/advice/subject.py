@@ -158,7 +158,7 @@ def rule_bytes(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> in
     return round(2 * rates / 8 * longest_s)
 
 
-def doubts(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> list[str]:
+def warnings(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> list[str]:
     """Reasons why the model of Linux may be wrong for a connection of a normalised scenario."""
     used = [path for path in settings["path"] if path["name"] in connection["paths"]]
     short = [path["name"] for path in used if _queue_packets(path) <= _SHORT_QUEUE]

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from anabranch import _core
-from anabranch.gallery.entry import Cell, Written
+from anabranch.gallery.entry import Cell, ScenarioText
 from anabranch.live.hosts import HERE, Hosts
 from anabranch.results.folder import Factor
 from anabranch.scenarios import loading
@@ -68,7 +68,7 @@ class Case:
         engine, linux = (
             Cell(
                 f"{self.key}_{stack}",
-                Written(self.name, self.toml),
+                ScenarioText(self.name, self.toml),
                 {"hosts": label, **labels},
                 hosts=hosts,
                 may_fail=True,

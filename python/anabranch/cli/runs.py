@@ -120,7 +120,7 @@ def run_scenarios(
     \b
         --scheduler examples/my_scheduler.py:LowestRtt
 
-    It applies to all Multipath TCP connections, or replaces the own policies of a scenario that
+    It applies to all Multipath TCP connections, or replaces the custom policies of a scenario that
     has some. docs/policies/your-own.md shows how to write one.
     """  # noqa: D301
     from anabranch.results.folder import require_outside

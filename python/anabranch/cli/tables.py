@@ -448,8 +448,8 @@ def analysis(found: Analysis) -> Iterator[Grid]:
 
 def policies(all_of_them: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
     """Policies grouped by kind: their purpose, parameters and sources."""
-    for sort, group in itertools.groupby(all_of_them, key=lambda policy: str(policy["sort"])):
-        yield Text(sort.replace("_", " "), style="bold underline")
+    for kind, group in itertools.groupby(all_of_them, key=lambda policy: str(policy["kind"])):
+        yield Text(kind.replace("_", " "), style="bold underline")
         for each in group:
             yield _described(each["name"], each["summary"])
             for parameter in each["parameters"]:

@@ -196,7 +196,7 @@ def _save(found: Analysis, out: Path, *, csv: bool) -> None:
 
 
 def _platform(written: str) -> str:
-    names = [str(each["name"]) for each in _core.parts() if each["sort"] == "host"]
+    names = [str(each["name"]) for each in _core.parts() if each["kind"] == "host"]
     if written not in names:
         raise typer.BadParameter(f"{written} is not one of {', '.join(names)}")
     return written

@@ -245,14 +245,14 @@ def _buffers(connection: Mapping[str, Any]) -> Iterator[Change]:
 def _of_kind(kind: str, connection: Mapping[str, Any]) -> Iterator[Change]:
     for policy in _core.policies():
         name = str(policy["name"])
-        if policy["sort"] == kind and name != linux.kind_of(connection[kind]):
+        if policy["kind"] == kind and name != linux.kind_of(connection[kind]):
             words = f"{name} ({kind.replace('_', ' ')})"
             yield Change(words, {kind: name})
 
 
 def _remedies(connection: Mapping[str, Any]) -> Iterator[Change]:
     now = connection.get("remedies", {})
-    names = [str(each["name"]) for each in _core.policies() if each["sort"] == "remedy"]
+    names = [str(each["name"]) for each in _core.policies() if each["kind"] == "remedy"]
     for name in names:
         if name not in now:
             yield Change(f"with {name}", {"remedies": {**now, name: True}})

@@ -88,7 +88,7 @@ class Tier:
         scenario = self.scenario(name or ", ".join(levels), paths, connections, **others)
         return Cell(
             key_of(*levels),
-            Written(scenario.name, loading.of(scenario).to_toml()) if keep_starts else scenario,
+            ScenarioText(scenario.name, loading.of(scenario).to_toml()) if keep_starts else scenario,
             factors,
             keep_blocks=keep_blocks,
             keep_samples=keep_samples,
@@ -143,7 +143,7 @@ def key_of(*words: str) -> str:
 
 
 @dataclass(frozen=True)
-class Written:
+class ScenarioText:
     """A scenario as text, which the seeds do not change."""
 
     name: str
@@ -166,7 +166,7 @@ class Cell:
 
     key: str
     """Unique in the entry and usable as a file name."""
-    scenario: Scenario | Written | SeededScenario
+    scenario: Scenario | ScenarioText | SeededScenario
     """The connections of a `Scenario` start at a time that depends on the seed."""
     factors: Mapping[str, Factor]
     keep_blocks: bool = False
@@ -186,7 +186,7 @@ class Cell:
 
     def task(self, seed: int) -> Task:
         """The run of this cell with a seed."""
-        if isinstance(self.scenario, Written):
+        if isinstance(self.scenario, ScenarioText):
             scenario = loading.of_text(self.scenario.toml, self.scenario.name)
         elif isinstance(self.scenario, SeededScenario):
             scenario = loading.of(self.scenario.of_seed(seed))

@@ -68,7 +68,7 @@ def execute(
     if not tasks:
         shutil.rmtree(folder, ignore_errors=True)
         return
-    of_main_runs = {"beside": digest(results.provenance)[1]}
+    of_main_runs = {"main_runs": digest(results.provenance)[1]}
     batch.execute(about(entry, tier, seeds) | of_main_runs, tasks, folder, **running)
 
 
@@ -81,7 +81,7 @@ def loaded(results: Results, folder: Path) -> Results | None:
     if not (folder / PROVENANCE).is_file():
         return None
     found = load(folder)
-    return found if found.provenance.get("beside") == digest(results.provenance)[1] else None
+    return found if found.provenance.get("main_runs") == digest(results.provenance)[1] else None
 
 
 def part(results: Results, further: Results, **factor: Factor) -> Results:

@@ -25,7 +25,7 @@ class Overrides:
     """For each kind of policy that changes (`custom.KINDS`), a built-in name or ``FILE.py:CLASS``.
 
     The policies apply to all Multipath TCP connections, and congestion controls also to TCP
-    connections. If connections have the user's own policy of this kind, another own policy replaces
+    connections. If connections have the user's own policy of this kind, another custom policy replaces
     those only.
     """
 
@@ -93,7 +93,7 @@ def _value(text: str) -> Any:
 
 
 def _require_known(kind: str, name: str) -> None:
-    names = [str(each["name"]) for each in _core.policies() if each["sort"] == kind]
+    names = [str(each["name"]) for each in _core.policies() if each["kind"] == kind]
     if name not in names:
         raise unknown(
             f"{_option(kind)}: unknown {kind.replace('_', ' ')}", name, [*names, custom.FORM]

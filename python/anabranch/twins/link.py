@@ -45,7 +45,7 @@ _LEAST_ANSWERS = 10
 _MOSTLY = 0.5
 """Share of the packets that found a full queue and were lost, at least. The others are errors of
 the model, or passed while the queue was nearly full (this project)."""
-_BESIDE = 0.8
+_NEAR_LIMIT = 0.8
 """Part of the limit from which losses count as the queue's, because the model of a queue that
 dropped many packets can be a few packets off (this project)."""
 _OVER, _BEYOND = 1.1, 0.1
@@ -300,7 +300,7 @@ def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[Estimate, bool, Mas
     dropped: Mask = lost & (queue >= least) & (queue > 0)
     if dropped.any():
         at = queue[dropped]
-        dropped |= lost & (queue >= _BESIDE * np.median(at))
+        dropped |= lost & (queue >= _NEAR_LIMIT * np.median(at))
         spread = float(np.std(at) / np.sqrt(at.size)) if at.size > 1 else 1.0
         return Estimate(max(1.0, float(np.median(at))), max(spread, 0.5)), True, dropped
     assumed = max(_UNFILLED * longest, _LEAST_LIMIT)
@@ -322,11 +322,11 @@ def _blurred(queue: Sample, lost: Mask, slack: float) -> float:
         return np.inf
     long = queue[lost & (queue >= queue[lost].max() / 2)]
     level = float(np.median(long))
-    near = queue >= _BESIDE * level
+    near = queue >= _NEAR_LIMIT * level
     beyond = ~lost & (queue > _OVER * level + 1 + slack)
     if long.size < 2 or beyond.sum() > _BEYOND * near.sum():
         return np.inf
-    return _BESIDE * level - slack
+    return _NEAR_LIMIT * level - slack
 
 
 def _losses(lost: Mask) -> tuple[Estimate, float]:

@@ -158,7 +158,7 @@ fn a_connection_to_a_port_without_listener_is_refused_after_a_round_trip() {
 fn a_connection_over_a_dead_path_times_out_after_the_syn_retries() {
     virtual_time().block_on(async {
         let emulation = Emulation::new(&scenario(""), 5).expect("it starts");
-        emulation.set_path(0, false);
+        emulation.set_path(0, false).expect("it has this path");
         let mut config = emulation.client().config().clone();
         config.tcp = config.tcp.syn_retries(2);
         let connecting = emulation.client().connect_with(server_of(&emulation), config);
@@ -179,7 +179,7 @@ fn a_transfer_survives_the_loss_of_its_first_path() {
         client.write_all(&vec![1; 1_000_000]).await.expect("it is open");
         // Both subflows are established by now.
         sleep(Duration::from_millis(200)).await;
-        emulation.set_path(0, false);
+        emulation.set_path(0, false).expect("it has this path");
         client.write_all(&vec![1; 1_000_000]).await.expect("the other path lives");
         client.shutdown().await.expect("it is open");
         assert_eq!(received.await.expect("no panic").expect("it ends well"), 2_000_000);

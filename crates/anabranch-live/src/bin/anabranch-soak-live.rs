@@ -130,9 +130,8 @@ mod linux {
         fn run(&self, [client, server]: [Stack; 2], file: &Path) -> Result<String, String> {
             let scenario = Scenario::from_toml(&self.scenario, self.name)
                 .map_err(|error| error.to_string())?;
-            let linger = Some(anabranch_wire::Duration::from_millis(500));
-            let options =
-                Options { client, server, capture: None, linger, interventions: Vec::new() };
+            let linger = anabranch_wire::Duration::from_millis(500);
+            let options = Options::new(client, server).linger(linger);
             let (stop, stopped) = mpsc::channel::<()>();
             let watcher = thread::spawn(move || watch(&stopped));
             let outcome = anabranch_live::run(&scenario, 1, options);

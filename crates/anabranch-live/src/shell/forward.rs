@@ -158,7 +158,7 @@ impl UdpFlow {
         (source, destination): (SocketAddress, SocketAddress),
         own: &[IpAddr],
     ) -> io::Result<Self> {
-        let to = outside(SocketAddr::new(destination.address, destination.port), own);
+        let to = outside(destination.into(), own);
         let any: IpAddr = match to {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

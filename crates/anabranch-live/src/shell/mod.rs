@@ -54,7 +54,8 @@ use sandbox::{Plan, Sandbox, SandboxProcesses};
 pub use sandbox::{Terminal, exec_program, is_sandbox};
 
 /// Options for running a program in a shell.
-#[derive(Debug, Default)]
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct ShellOptions {
     /// Whether the kernel is the client: the program's own sockets use the paths. They use several
     /// only if the program opens Multipath TCP sockets.
@@ -68,6 +69,19 @@ pub struct ShellOptions {
     /// The user-defined policies of the scenario's first connection. The emulator's thread calls
     /// them.
     pub custom_policies: CustomPolicies,
+}
+
+impl ShellOptions {
+    /// The defaults, with this helper: the engine is the client.
+    pub fn new(helper: Vec<String>) -> Self {
+        ShellOptions {
+            of_kernel: false,
+            helper,
+            terminal: Terminal::default(),
+            capture: None,
+            custom_policies: CustomPolicies::default(),
+        }
+    }
 }
 
 /// A program inside the network of a scenario.
@@ -205,8 +219,11 @@ impl Shell {
     }
 
     /// Take a path up or down, from now on.
-    pub fn set_path(&self, path: usize, up: bool) {
-        self.emulation.set_path(path, up);
+    ///
+    /// # Errors
+    /// [`RunError::UnknownPath`].
+    pub fn set_path(&self, path: usize, up: bool) -> Result<(), RunError> {
+        self.emulation.set_path(path, up)
     }
 
     /// End soon: send SIGTERM to the program and all processes that it has started. After 5 s, those

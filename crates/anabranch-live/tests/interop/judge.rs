@@ -119,16 +119,14 @@ pub(crate) fn run(case: &Case) -> (Vec<String>, Vec<u8>) {
 fn run_once(case: &Case) -> (Vec<String>, Vec<u8>, Option<Lateness>) {
     let scenario = Scenario::from_toml(&case.scenario, &case.name).expect("a valid scenario");
     let mut capture = Vec::new();
-    let options = Options {
-        client: case.stacks[0],
-        server: case.stacks[1],
-        capture: case.captured.then(|| Capture {
-            at: Some(&[Side::Client, Side::Server]),
-            ..Capture::new(&mut capture)
-        }),
-        linger: Some(LINGER),
-        interventions: case.interventions.clone(),
-    };
+    let captured = case
+        .captured
+        .then(|| Capture { at: Some(&[Side::Client, Side::Server]), ..Capture::new(&mut capture) });
+    let [client, server] = case.stacks;
+    let options = Options::new(client, server)
+        .capture(captured)
+        .linger(LINGER)
+        .interventions(case.interventions.clone());
     match anabranch_live::run(&scenario, 1, options) {
         Ok(outcome) => {
             let mut problems = judge(case, &outcome);

@@ -98,7 +98,7 @@ fn run_all(cases: Vec<cases::Case>, no_nftables: Option<&str>) -> Results {
                     println!("{} ... skipped: {why}", case.name);
                     results.skipped += 1;
                 }
-                None => results.take(&case.name, &problems, capture),
+                None => results.record(&case.name, &problems, capture),
             }
         }
     };
@@ -111,7 +111,7 @@ fn run_all(cases: Vec<cases::Case>, no_nftables: Option<&str>) -> Results {
 
 #[cfg(target_os = "linux")]
 impl Results {
-    fn take(&mut self, name: &str, problems: &[String], capture: Vec<u8>) {
+    fn record(&mut self, name: &str, problems: &[String], capture: Vec<u8>) {
         println!("{name} ... {}", if problems.is_empty() { "ok" } else { "FAILED" });
         problems.iter().for_each(|problem| println!("    {problem}"));
         self.ran += 1;

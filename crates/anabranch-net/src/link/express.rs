@@ -12,7 +12,7 @@ use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
 use super::{LinkConfig, Place};
 use crate::impairment::JitterModel;
-use crate::queue::{Discipline, Room};
+use crate::queue::{Capacity, Discipline};
 use crate::serialiser::Serialiser;
 
 /// Queue, transmitter and propagation of a link.
@@ -27,7 +27,7 @@ pub(crate) struct Express {
     waiting_bytes: u64,
     /// Time of the last call.
     now: Instant,
-    room: Room,
+    capacity: Capacity,
     /// The transmitter after all packets.
     serialiser: Serialiser,
     delay: Duration,
@@ -67,7 +67,7 @@ impl Express {
             leaves_at: Instant::ZERO,
             waiting_bytes: 0,
             now: Instant::ZERO,
-            room: Room::new(config.limit, serialiser.rate()),
+            capacity: Capacity::new(config.limit, serialiser.rate()),
             serialiser,
             delay: config.delay,
         })
@@ -99,7 +99,7 @@ impl Express {
         let waits = self.leaves_at > now;
         let (packets_waiting, bytes_waiting) =
             (self.packets_waiting(), self.waiting_bytes + u64::from(bytes));
-        if waits && !self.room.fits(packets_waiting, bytes_waiting) {
+        if waits && !self.capacity.fits(packets_waiting, bytes_waiting) {
             return false;
         }
         self.serialiser.start(self.serialiser.free_at().max(now), bytes);

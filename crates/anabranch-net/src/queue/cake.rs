@@ -15,7 +15,7 @@ use anabranch_wire::{Duration, Instant};
 
 use super::cobalt::{Cobalt, Decision, Limits};
 use super::fq_codel::{Backlog, Fifo};
-use super::{CheckQueue, CoDelConfig, FlowQueues, Packet, PacketStore, Room};
+use super::{Capacity, CheckQueue, CoDelConfig, FlowQueues, Packet, PacketStore};
 use crate::rng::{Draws, stream_seed};
 use crate::units::{ByteCount, FULL_SIZE_PACKET, QueueLimit, Rate};
 
@@ -76,7 +76,7 @@ const FRACTIONS: i64 = 1 << 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Cake {
     config: CakeConfig,
-    room: Room,
+    capacity: Capacity,
     seed: u64,
     limits: Limits,
     /// A flow's share of a round in bytes, if it is the only one of its hosts.
@@ -137,7 +137,7 @@ impl Cake {
     pub(crate) fn new(config: CakeConfig, limit: QueueLimit, rate: Rate, link_seed: u64) -> Self {
         let mut cake = Cake {
             config,
-            room: Room::new(limit, rate),
+            capacity: Capacity::new(limit, rate),
             seed: stream_seed(link_seed, "cake"),
             limits: limits(rate, config.rtt),
             quantum: 0,
@@ -153,7 +153,7 @@ impl Cake {
     }
 
     pub(crate) fn set_rate(&mut self, rate: Rate) {
-        self.room.set_rate(rate);
+        self.capacity.set_rate(rate);
         self.limits = limits(rate, self.config.rtt);
         let quantum = rate.as_bits_per_second() / 8 / QUANTA_PER_SECOND;
         self.quantum = quantum.clamp(LEAST_QUANTUM, FULL_SIZE_PACKET);
@@ -178,7 +178,7 @@ impl Cake {
             FlowState::Sparse | FlowState::Bulk => {}
         }
         while self.backlog.packets > 0
-            && !self.room.fits(self.backlog.packets as u64 - 1, self.backlog.bytes)
+            && !self.capacity.fits(self.backlog.packets as u64 - 1, self.backlog.bytes)
         {
             self.drop_from_longest(now, store);
         }

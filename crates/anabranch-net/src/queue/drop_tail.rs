@@ -3,14 +3,14 @@
 use anabranch_config::part_without_parameters;
 use std::collections::VecDeque;
 
-use super::{CheckQueue, Packet, Room};
+use super::{Capacity, CheckQueue, Packet};
 use crate::units::{QueueLimit, Rate};
 
 /// A drop-tail queue. The limit counts waiting packets only. The packet in transmission has left
 /// the queue, as in the device queues of netem and ns-3.
 #[derive(Debug)]
 pub(crate) struct DropTail {
-    room: Room,
+    capacity: Capacity,
     waiting: VecDeque<Packet>,
     bytes: u64,
 }
@@ -18,13 +18,13 @@ pub(crate) struct DropTail {
 impl DropTail {
     /// An empty queue in front of a transmitter with rate `rate`.
     pub(crate) fn new(limit: QueueLimit, rate: Rate) -> Self {
-        DropTail { room: Room::new(limit, rate), waiting: VecDeque::new(), bytes: 0 }
+        DropTail { capacity: Capacity::new(limit, rate), waiting: VecDeque::new(), bytes: 0 }
     }
 
     /// Set the transmitter's rate. A limit in time then corresponds to a different number of bytes.
     /// Waiting packets stay, even above a limit that has shrunk.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
-        self.room.set_rate(rate);
+        self.capacity.set_rate(rate);
     }
 
     /// Enqueue `packet`; `false` if there is no room for it.
@@ -39,7 +39,7 @@ impl DropTail {
 
     /// Returns `true` if there is room for `packet`.
     pub(crate) fn has_room(&self, packet: Packet) -> bool {
-        self.room.fits(self.waiting.len() as u64, self.bytes + u64::from(packet.bytes))
+        self.capacity.fits(self.waiting.len() as u64, self.bytes + u64::from(packet.bytes))
     }
 
     /// The next packet to transmit.

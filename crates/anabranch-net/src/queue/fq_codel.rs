@@ -12,7 +12,7 @@ use anabranch_config::written::WithUnit;
 use anabranch_wire::{Duration, Instant};
 
 use super::codel::{ControlLaw, Head};
-use super::{CheckQueue, CoDelConfig, FlowQueues, Invalid, Packet, PacketStore, Room};
+use super::{Capacity, CheckQueue, CoDelConfig, FlowQueues, Invalid, Packet, PacketStore};
 use crate::rng::stream_seed;
 use crate::units::{ByteCount, FULL_SIZE_PACKET, QueueLimit, Rate};
 
@@ -59,7 +59,7 @@ const DROP_BATCH: u64 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct FqCoDel {
     quantum: i64,
-    room: Room,
+    capacity: Capacity,
     hash_seed: u64,
     flows: Vec<FlowQueue>,
     /// Flows that have a turn, in their order: those whose queue was empty, and the others.
@@ -103,7 +103,7 @@ impl FqCoDel {
         let flow = FlowQueue { control, ..FlowQueue::default() };
         FqCoDel {
             quantum: i64::try_from(quantum.as_u64()).unwrap_or(i64::MAX),
-            room: Room::new(limit, rate),
+            capacity: Capacity::new(limit, rate),
             hash_seed: stream_seed(link_seed, "fq_codel"),
             flows: vec![flow; flows as usize],
             new_flows: VecDeque::new(),
@@ -113,7 +113,7 @@ impl FqCoDel {
     }
 
     pub(crate) fn set_rate(&mut self, rate: Rate) {
-        self.room.set_rate(rate);
+        self.capacity.set_rate(rate);
     }
 
     /// RFC 8290 §4.1: enqueue `packet`. If there is no room, drop packets of the longest queue.
@@ -184,7 +184,7 @@ impl FqCoDel {
     }
 
     fn fits(&self) -> bool {
-        self.room.fits(self.backlog.packets as u64 - 1, self.backlog.bytes)
+        self.capacity.fits(self.backlog.packets as u64 - 1, self.backlog.bytes)
     }
 
     /// Drop half of the bytes in the longest queue, but at most [`DROP_BATCH`] packets, from its head.

@@ -6,23 +6,23 @@
 //! true values.
 
 mod cake;
+mod capacity;
 mod cobalt;
 mod codel;
 mod drop_tail;
 mod fq_codel;
 mod pie;
 mod red;
-mod room;
 mod timestamped;
 
 pub use cake::{CakeConfig, Isolation};
+pub(crate) use capacity::Capacity;
 pub use codel::CoDelConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;
 pub use fq_codel::FqCoDelConfig;
 pub use pie::PieConfig;
 pub use red::RedConfig;
-pub(crate) use room::Room;
 pub(crate) use timestamped::Timestamped;
 
 use anabranch_config::parts;

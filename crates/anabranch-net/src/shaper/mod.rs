@@ -24,7 +24,7 @@ use anabranch_wire::{Duration, Instant};
 
 use crate::delay_line::DelayLine;
 use crate::impairment::JitterModel;
-use crate::queue::{Discipline, Invalid, Packet, Room};
+use crate::queue::{Capacity, Discipline, Invalid, Packet};
 use crate::serialiser::Serialiser;
 use crate::units::{QueueLimit, Rate};
 
@@ -105,7 +105,7 @@ const ETHERNET_HEADER: u32 = 14;
 #[derive(Debug)]
 pub(crate) struct Shaper {
     model: Model,
-    room: Room,
+    capacity: Capacity,
     /// Packets in front of the gate, with the times at which their delay ends.
     waiting: DelayLine,
     /// Bytes of the IP packets that wait.
@@ -124,7 +124,7 @@ impl Shaper {
     ) -> Option<Self> {
         Some(Shaper {
             model: config.part().model()?,
-            room: Room::new(limit, rate),
+            capacity: Capacity::new(limit, rate),
             waiting: DelayLine::new(jitter_model),
             bytes: 0,
             resumed_at: Instant::ZERO,
@@ -144,7 +144,7 @@ impl Shaper {
         let frame = self.frame(packet.bytes);
         let headers = self.packets() * u64::from(self.model.overhead);
         let bytes = self.bytes + headers + u64::from(frame);
-        let fits = self.room.fits(self.packets() + sending, bytes);
+        let fits = self.capacity.fits(self.packets() + sending, bytes);
         if !fits || !self.model.gate.admits(frame) {
             return false;
         }
@@ -208,7 +208,7 @@ impl Shaper {
 
     /// Set the rate.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
-        self.room.set_rate(rate);
+        self.capacity.set_rate(rate);
     }
 
     /// The slots of the packets in front of the gate, in order.

@@ -9,7 +9,7 @@ use super::subflows::SubflowContext;
 /// Bytes of the peer's stream that have arrived at a host. Each byte counts once, however many copies
 /// of it have arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ArrivedData {
     /// All of these bytes.
     pub bytes: u64,
     /// The part that only the subflow in each slot holds. There it waits for earlier data of the
@@ -20,7 +20,7 @@ pub struct Arrived {
 
 impl Connection {
     /// Bytes that have arrived so far.
-    pub(crate) fn arrived(&self) -> Arrived {
+    pub(crate) fn arrived(&self) -> ArrivedData {
         let next = self.recv.queue.next_data();
         let mut ranges: Vec<Range<u64>> = self.recv.queue.out_of_order().collect();
         let mut known = beyond(next, &mut ranges);
@@ -34,7 +34,7 @@ impl Connection {
             bytes += all - known + of_tcp;
             known = all;
         }
-        Arrived { bytes, on_subflows }
+        ArrivedData { bytes, on_subflows }
     }
 
     /// Add the data offsets of a subflow's held data. Returns the number of bytes without data

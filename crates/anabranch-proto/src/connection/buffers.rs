@@ -70,7 +70,7 @@ impl Connection {
     /// their SYN on, and others once they are open.
     fn all_bring_data(&self) -> bool {
         let opens = !self.session.is_listener();
-        !self.paths.has_openings()
+        !self.paths.has_requests()
             && self.subflows.bring_data(|ctx| opens || ctx.subflow.is_established())
     }
 

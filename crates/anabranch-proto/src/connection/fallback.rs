@@ -8,7 +8,7 @@ use crate::view::Slot;
 
 /// Progress of a connection's fallback to TCP.
 #[derive(Debug, Default)]
-pub(super) struct Fallback {
+pub(super) struct FallbackState {
     /// The peer may have sent on a further subflow.
     joined: bool,
     /// This host may have sent on a further subflow, or sent data twice on the only one. It does
@@ -50,7 +50,7 @@ impl PlainStart {
     }
 }
 
-impl Fallback {
+impl FallbackState {
     /// From now on the peer may have data on a further subflow.
     pub(super) fn peer_may_spread(&mut self) {
         self.joined = true;
@@ -108,7 +108,7 @@ impl Fallback {
     /// the peer sends.
     pub(super) fn complete(&mut self, slot: Slot, sent_shift: i64, received: PlainStart) {
         let received = Some(Box::new(received));
-        *self = Fallback { slot, sent_shift, received, ..Fallback::default() };
+        *self = FallbackState { slot, sent_shift, received, ..FallbackState::default() };
     }
 
     /// The place of data that the peer sends, after a fallback.

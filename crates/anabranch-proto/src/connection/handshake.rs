@@ -8,7 +8,7 @@ use anabranch_wire::{FastOpenCookie, Instant, Payload, Segment, SocketAddress};
 
 use super::session::{Keys, Nonces};
 use super::timer::Timer;
-use super::{Connection, Opening, SubflowAddresses};
+use super::{Connection, SubflowAddresses, SubflowRequest};
 use crate::event::Event;
 use crate::keys;
 use crate::path_manager::PathEvent;
@@ -140,8 +140,8 @@ impl Connection {
     }
 
     /// Open a further subflow. RFC 8684 §3.2.
-    pub(crate) fn join(&mut self, now: Instant, opening: &Opening, port: u16) {
-        let Opening { local, remote, remote_address_id, backup } = *opening;
+    pub(crate) fn join(&mut self, now: Instant, request: &SubflowRequest, port: u16) {
+        let SubflowRequest { local, remote, remote_address_id, backup } = *request;
         let Some(agreed) = self.session.keys() else { return };
         let place = SubflowAddresses {
             now,

@@ -40,12 +40,12 @@ mod subflows;
 mod timer;
 mod transmit;
 
-pub use arrived::Arrived;
+pub use arrived::ArrivedData;
 pub use contents::Contents;
 pub(crate) use handshake::{OfferOutcome, Reception, because};
 pub(crate) use join::{Answered, JoinAnswer};
 pub(crate) use outbox::Registration;
-pub(crate) use path_driver::Opening;
+pub(crate) use path_driver::SubflowRequest;
 pub(crate) use session::Role;
 pub use stats::{ConnectionStats, Fallback, SubflowStats};
 
@@ -69,7 +69,7 @@ use data_fin::DataFin;
 use data_rto::DataRto;
 use outbox::Outbox;
 use path_driver::PathDriver;
-use receiver::Receiver;
+use receiver::DataReceiver;
 use recv_queue::RecvQueue;
 use scheduling::Scheduling;
 use send_queue::SendQueue;
@@ -80,11 +80,11 @@ use subflows::Subflows;
 pub(crate) struct Connection {
     config: Arc<ConnectionConfig>,
     session: Session,
-    fallback: fallback::Fallback,
+    fallback: fallback::FallbackState,
     secrets: Secrets,
     subflows: Subflows,
     send: Sender,
-    recv: Receiver,
+    recv: DataReceiver,
     scheduling: Scheduling,
     paths: PathDriver,
     timers: timer::TimerTable,
@@ -124,11 +124,11 @@ impl Connection {
         let scale = window.scale();
         Connection {
             session: Session::new(new.role, new.key, &config),
-            fallback: fallback::Fallback::default(),
+            fallback: fallback::FallbackState::default(),
             secrets: new.secrets,
             subflows,
             send: Sender::new(SendQueue::new(send_buffer), config.platform.options),
-            recv: Receiver::new(RecvQueue::new(window), scale),
+            recv: DataReceiver::new(RecvQueue::new(window), scale),
             scheduling: Scheduling::new((config.scheduler)()),
             paths: PathDriver::new(
                 (config.path_manager)(),

@@ -15,7 +15,7 @@ use crate::view::{SubflowId, SubflowSet, SubflowView};
 
 /// A subflow that the endpoint must open.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
+pub(crate) struct SubflowRequest {
     pub(crate) local: LocalAddress,
     pub(crate) remote: SocketAddress,
     pub(crate) remote_address_id: u8,
@@ -39,7 +39,7 @@ pub(super) struct PathDriver {
     due: Instant,
     rests_until: Instant,
     /// Subflows that the path manager wants to open.
-    opens: VecDeque<Opening>,
+    opens: VecDeque<SubflowRequest>,
     /// Identifiers of removed addresses that the peer must be told.
     removals: Vec<u8>,
     pub(super) announcements: Announcements,
@@ -130,8 +130,8 @@ impl PathDriver {
             match action {
                 PathAction::Open { local, remote, remote_address_id, backup } => {
                     if self.opens.len() < SubflowSet::CAPACITY {
-                        let opening = Opening { local, remote, remote_address_id, backup };
-                        self.opens.push_back(opening);
+                        let request = SubflowRequest { local, remote, remote_address_id, backup };
+                        self.opens.push_back(request);
                     }
                 }
                 PathAction::Close { subflow, reset } => duties.push(Duty::Close { subflow, reset }),
@@ -174,12 +174,12 @@ impl PathDriver {
 
     /// Returns `true` if the path manager wants the endpoint to open subflows.
     #[inline]
-    pub(super) fn has_openings(&self) -> bool {
+    pub(super) fn has_requests(&self) -> bool {
         !self.opens.is_empty()
     }
 
     /// The subflows that the endpoint must open.
-    pub(super) fn take_openings(&mut self) -> VecDeque<Opening> {
+    pub(super) fn take_requests(&mut self) -> VecDeque<SubflowRequest> {
         std::mem::take(&mut self.opens)
     }
 

@@ -22,7 +22,7 @@ use anabranch_wire::{Instant, PooledSegment, SeqNumber};
 
 use super::Connection;
 use super::handshake::because;
-use super::path_driver::{Duty, Opening};
+use super::path_driver::{Duty, SubflowRequest};
 use super::probes::{Copies, Probe};
 use super::reinjection::RetransmitCause;
 use crate::path_manager::{PathEvent, Retry};
@@ -62,13 +62,13 @@ impl Connection {
     /// Returns `true` if there is a reason to expect a new subflow.
     pub(super) fn expects_subflows(&self) -> bool {
         let awaited = self.manages_paths() && self.paths.due().is_some();
-        awaited || self.paths.has_openings() || self.paths.awaits_an_interface()
+        awaited || self.paths.has_requests() || self.paths.awaits_an_interface()
     }
 
     /// Returns `true` if there are subflows to open, or the path manager is due.
     #[inline]
     pub(crate) fn has_path_work(&self, now: Instant) -> bool {
-        self.paths.has_openings() || self.path_manager_timeout() <= now
+        self.paths.has_requests() || self.path_manager_timeout() <= now
     }
 
     /// Call the path manager if its deadline has passed.
@@ -80,17 +80,17 @@ impl Connection {
     }
 
     /// The subflows that the endpoint must open.
-    pub(crate) fn take_openings(&mut self) -> VecDeque<Opening> {
-        self.paths.take_openings()
+    pub(crate) fn take_requests(&mut self) -> VecDeque<SubflowRequest> {
+        self.paths.take_requests()
     }
 
     /// Returns `true` if there are subflows for the endpoint to open.
-    pub(crate) fn has_openings(&self) -> bool {
-        self.paths.has_openings()
+    pub(crate) fn has_requests(&self) -> bool {
+        self.paths.has_requests()
     }
 
-    pub(crate) fn could_not_open(&mut self, now: Instant, opening: &Opening) {
-        let (local_address_id, remote) = (opening.local.id, opening.remote);
+    pub(crate) fn could_not_open(&mut self, now: Instant, request: &SubflowRequest) {
+        let (local_address_id, remote) = (request.local.id, request.remote);
         let (retry, reopens) = (Retry::Later, self.config.platform.reopens_subflows);
         let event = PathEvent::SubflowClosed { id: None, local_address_id, remote, retry, reopens };
         self.tell_path_manager(now, &event);
@@ -98,13 +98,13 @@ impl Connection {
 
     /// Returns `true` if the subflow can be opened. It needs an address of this host, of the peer's
     /// family and with a route to the peer, and the connection must have room for it.
-    pub(crate) fn can_open(&self, opening: &Opening) -> bool {
-        let family = opening.local.address.is_ipv4() == opening.remote.address.is_ipv4();
+    pub(crate) fn can_open(&self, request: &SubflowRequest) -> bool {
+        let family = request.local.address.is_ipv4() == request.remote.address.is_ipv4();
         // RFC 8684 §3.1: not if the peer has set the "C" flag for this address.
-        let welcome = !self.session.is_closed_there(opening.remote);
-        let (from, to) = (opening.local.address, opening.remote.address);
+        let welcome = !self.session.is_closed_there(request.remote);
+        let (from, to) = (request.local.address, request.remote.address);
         let has_route = self.config.has_route(from, to);
-        family && welcome && has_route && self.paths.has(opening.local) && self.may_open()
+        family && welcome && has_route && self.paths.has(request.local) && self.may_open()
     }
 
     pub(super) fn may_open(&self) -> bool {

@@ -5,7 +5,7 @@ use super::recv_queue::RecvQueue;
 use crate::subflow::Subflow;
 use crate::view::Slot;
 
-pub(super) struct Receiver {
+pub(super) struct DataReceiver {
     pub(super) queue: RecvQueue,
     /// Shift of the windows advertised on new subflows. RFC 7323 §2.3.
     scale: u8,
@@ -25,9 +25,9 @@ pub(super) struct EarlyAcknowledgement {
     pub(super) edge: Option<u64>,
 }
 
-impl Receiver {
+impl DataReceiver {
     pub(super) fn new(queue: RecvQueue, scale: u8) -> Self {
-        Receiver { queue, scale, wide_acks: false, early: None, released: false }
+        DataReceiver { queue, scale, wide_acks: false, early: None, released: false }
     }
 
     #[inline]

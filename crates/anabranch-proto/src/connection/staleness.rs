@@ -118,7 +118,7 @@ impl Connection {
         {
             let SubflowView { id, mss, .. } = *self.subflows.view(choice.slot);
             let left = self.send.queue.left_to_resend();
-            self.send.queue.take_to_resend(choice.slot, mss);
+            self.send.queue.queue_resend(choice.slot, mss);
             self.scheduling.on_sent(id, left - self.send.queue.left_to_resend());
         }
     }

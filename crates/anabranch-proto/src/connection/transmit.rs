@@ -55,7 +55,7 @@ impl Connection {
     /// Returns `true` if nothing was left to send after the last poll, and no subflow is to be opened.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
-        self.settled && !self.has_openings()
+        self.settled && !self.has_requests()
     }
 
     /// The next segment with the data-level fields of `level`. If there is none, there is nothing to send

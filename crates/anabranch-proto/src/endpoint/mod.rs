@@ -23,7 +23,8 @@ use anabranch_wire::{Flags, Instant, PacketTooBig, Payload, Piece, PooledSegment
 use crate::activity::Reason;
 use crate::config::{ConnectionConfig, Protocol};
 use crate::connection::{
-    Arrived, Connection, ConnectionStats, Contents, NewConnection, Registration, Role, SubflowStats,
+    ArrivedData, Connection, ConnectionStats, Contents, NewConnection, Registration, Role,
+    SubflowStats,
 };
 use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
@@ -365,7 +366,7 @@ impl Endpoint {
                 return segment;
             }
             let connection = &self.slots[index as usize].connection;
-            if !had_openings && connection.as_ref().is_some_and(|c| c.has_openings()) {
+            if !had_openings && connection.as_ref().is_some_and(|c| c.has_requests()) {
                 // A subflow has just ended, and the path manager wants another in its place.
                 continue;
             }
@@ -519,7 +520,7 @@ impl Endpoint {
 
     /// Data of a connection's stream that has arrived so far, with what still waits for earlier data;
     /// `None` once the host has forgotten the connection. The cost grows with the data that waits.
-    pub fn arrived(&self, id: ConnectionId) -> Option<Arrived> {
+    pub fn arrived(&self, id: ConnectionId) -> Option<ArrivedData> {
         Some(self.connection(id)?.arrived())
     }
 
@@ -680,21 +681,21 @@ impl Endpoint {
     fn open_wanted(&mut self, now: Instant, index: u32) -> bool {
         let Some(connection) = &mut self.slots[index as usize].connection else { return false };
         connection.wake_path_manager(now);
-        let any = connection.has_openings();
+        let any = connection.has_requests();
         if !any {
             return false;
         }
-        for opening in connection.take_openings() {
-            let port = self.free_port(opening.local.address, opening.remote);
-            let is_here = self.addresses.contains(&opening.local.address);
+        for request in connection.take_requests() {
+            let port = self.free_port(request.local.address, request.remote);
+            let is_here = self.addresses.contains(&request.local.address);
             let Some(connection) = &mut self.slots[index as usize].connection else { return any };
-            match port.filter(|_| is_here && connection.can_open(&opening)) {
+            match port.filter(|_| is_here && connection.can_open(&request)) {
                 Some(port) => {
                     self.counters.active_opens += 1;
                     self.counters.join_syn_tx += 1;
-                    connection.join(now, &opening, port);
+                    connection.join(now, &request, port);
                 }
-                None => connection.could_not_open(now, &opening),
+                None => connection.could_not_open(now, &request),
             }
             self.register(index);
         }

@@ -20,12 +20,12 @@ use anabranch_config::Part;
 pub struct CwndCap {
     cap_factor: f64,
     /// Limit of each slot.
-    held: [Option<Held>; SubflowSet::CAPACITY],
+    held: [Option<CapState>; SubflowSet::CAPACITY],
 }
 
 /// A limit in force.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct CapState {
     /// Generation of the limited subflow.
     generation: u32,
     limit: u64,
@@ -86,7 +86,7 @@ impl Remedy for CwndCap {
         let known = held.filter(|held| filled && held.generation == generation);
         *held = filled.then(|| {
             let limit = known.map_or(view.bytes_in_flight, |held| held.limit);
-            Held { generation, limit: limit.min(view.cwnd) }
+            CapState { generation, limit: limit.min(view.cwnd) }
         });
         held.map(|held| held.limit.max(super::least_limit(view)))
     }

@@ -30,9 +30,9 @@ impl Subflow {
         let advanced = ack > self.una;
         let acked = ack.saturating_sub(self.una);
         let duplicate_reported = self.handle_dsack(ack, segment.options.sack.as_slice());
-        let tally = self.handle_acknowledged(now, ack, segment);
+        let summary = self.handle_acknowledged(now, ack, segment);
         let mss = u64::from(self.mss());
-        let mut delivered = tally.delivered;
+        let mut delivered = summary.delivered;
         if advanced {
             if self.path_mtu.on_acknowledged(ack) {
                 self.settle_mss(views);
@@ -51,12 +51,12 @@ impl Subflow {
             delivered = self.recovery.on_duplicate_ack(ack, &mut self.board, mss);
         }
         let echo_counts = advanced && !duplicate_reported;
-        self.sample_rtt(now, &tally, echo_counts, segment);
+        self.sample_rtt(now, &summary, echo_counts, segment);
         let timestamps = segment.options.timestamps.filter(|_| self.peer.timestamps);
         // The newest segment is what made the peer acknowledge, unless its timer did.
-        let newest = tally.clean.map(|(_, newest)| self.clock.value(newest));
+        let newest = summary.clean.map(|(_, newest)| self.clock.value(newest));
         self.one_way_delay = timestamps
-            .zip(newest.filter(|_| echo_counts && !tally.retransmitted))
+            .zip(newest.filter(|_| echo_counts && !summary.retransmitted))
             .map(|(timestamps, sent)| timestamps.value.wrapping_sub(sent) as i32);
         let echo = timestamps.map(|timestamps| timestamps.echo);
         let judgement = self.judge_reduction(echo);
@@ -66,7 +66,7 @@ impl Subflow {
             self.totals.undone += 1;
         }
         let awaits_retransmissions = advanced && judgement == Judgement::SpuriousOnceAllArrived;
-        let detects = tally.delivered > 0 && !awaits_retransmissions;
+        let detects = summary.delivered > 0 && !awaits_retransmissions;
         let shows_loss = detects && self.detect_losses(now, views);
         let answer = ProbeAnswer {
             una: self.una,
@@ -81,17 +81,17 @@ impl Subflow {
         let fast = self.recovery.phase() == Phase::Recovery;
         let recovered = self.recovery.leave_if_done(self.una) && fast;
         let grows = !recovered || self.config.platform.recovery.grows_at_the_end;
-        let counted = self.counted_bytes(acked, &tally);
+        let counted = self.counted_bytes(acked, &summary);
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
         if let Some(before) = before {
-            self.model(now, before, &tally);
+            self.model(now, before, &summary);
         } else if self.recovery.phase() == Phase::Recovery {
             let ssthresh = self.congestion.ssthresh();
             let is_safe = advanced && !shows_loss;
             let catches_up = is_safe || !self.config.platform.recovery.catches_up_if_safe;
             let extra = if catches_up { mss } else { 0 };
             let delivered = match self.counts_segments() {
-                true => tally.segments * mss,
+                true => summary.segments * mss,
                 false => delivered,
             };
             self.recovery.on_progress(delivered, self.flight(), ssthresh, mss, extra);
@@ -99,10 +99,10 @@ impl Subflow {
             // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
             self.respond_to_echo(now, acked, views);
         } else if grows && counted > 0 {
-            self.grow(now, counted, flight_before, &tally, views);
+            self.grow(now, counted, flight_before, &summary, views);
         }
         self.update_pacing();
-        if advanced || tally.delivered > 0 {
+        if advanced || summary.delivered > 0 {
             self.arm_after_ack(now);
         }
         if self.ecn.is_holding() && self.timers.get(Timer::Retransmission).is_none() {
@@ -156,16 +156,16 @@ impl Subflow {
 
     /// Remove newly acknowledged data from the scoreboard.
     fn handle_acknowledged(&mut self, now: Instant, ack: u64, segment: &Segment) -> AckSummary {
-        let mut tally = AckSummary::default();
+        let mut summary = AckSummary::default();
         let min_rtt = self.rtt.min_rtt();
         if ack > self.una {
             let Subflow { board, recovery, congestion, .. } = self;
             let head = board.acknowledge(ack, |record| {
                 recovery.on_delivered(now, &record, min_rtt);
                 congestion.on_delivered(&record);
-                tally.add(&record);
+                summary.add(&record);
             });
-            tally.delivered += head;
+            summary.delivered += head;
             self.una = ack;
         }
         if self.peer.sack {
@@ -177,12 +177,12 @@ impl Subflow {
                     board.sack(start as u64, end as u64, |record| {
                         recovery.on_delivered(now, &record, min_rtt);
                         congestion.on_delivered(&record);
-                        tally.add(&record);
+                        summary.add(&record);
                     });
                 }
             }
         }
-        tally
+        summary
     }
 
     fn block_offsets(&self, block: &SackBlock) -> (i64, i64) {
@@ -207,11 +207,11 @@ impl Subflow {
     fn sample_rtt(
         &mut self,
         now: Instant,
-        tally: &AckSummary,
+        summary: &AckSummary,
         echo_counts: bool,
         segment: &Segment,
     ) {
-        if let Some((oldest, newest)) = tally.clean.filter(|_| !tally.retransmitted) {
+        if let Some((oldest, newest)) = summary.clean.filter(|_| !summary.retransmitted) {
             self.rtt.on_acknowledged(now, oldest, newest);
         } else if echo_counts
             && self.peer.timestamps
@@ -319,7 +319,7 @@ impl Subflow {
 
     /// Bytes by which an acknowledgement lets the window grow: `acked` cumulatively, or as many as
     /// it delivered. Where the window counts segments, each counts in full.
-    fn counted_bytes(&self, acked: u64, tally: &AckSummary) -> u64 {
+    fn counted_bytes(&self, acked: u64, summary: &AckSummary) -> u64 {
         let in_order = acked > 0;
         match self.config.platform.reordering.counts {
             Counts::Acknowledged => acked,
@@ -327,12 +327,12 @@ impl Subflow {
             Counts::EachAcknowledgement => {
                 let segment = u64::from(self.mss());
                 let slow_start = self.congestion.cwnd() < self.congestion.ssthresh();
-                if slow_start { tally.segments * segment } else { segment }
+                if slow_start { summary.segments * segment } else { segment }
             }
             Counts::Delivered if in_order || self.recovery.is_much_reordered(self.mss()) => {
                 match self.counts_segments() {
-                    true => tally.segments * u64::from(self.mss()),
-                    false => tally.delivered,
+                    true => summary.segments * u64::from(self.mss()),
+                    false => summary.delivered,
                 }
             }
             Counts::Delivered => 0,
@@ -344,7 +344,7 @@ impl Subflow {
         now: Instant,
         acked: u64,
         flight_before: u64,
-        tally: &AckSummary,
+        summary: &AckSummary,
         views: &[SubflowView],
     ) {
         let bytes = self.congestion.cwnd();
@@ -357,7 +357,7 @@ impl Subflow {
         let sample = AckSample {
             now,
             acked,
-            rtt: tally.clean.map(|(_, newest)| now.saturating_since(newest)),
+            rtt: summary.clean.map(|(_, newest)| now.saturating_since(newest)),
             srtt: self.rtt.srtt().unwrap_or(self.rtt.rto()),
             bytes_in_flight: self.bytes_in_flight(),
             snd_una: self.una,

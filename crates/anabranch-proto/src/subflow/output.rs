@@ -546,10 +546,10 @@ impl Subflow {
 
     fn add_fitting_sacks(&self, options: &mut TcpOptions, payload: usize) {
         let in_packet = self.bytes_in_packet();
-        let room = in_packet.saturating_sub(payload).min(MAX_OPTION_BYTES);
+        let space = in_packet.saturating_sub(payload).min(MAX_OPTION_BYTES);
         for blocks in (0..=SackBlocks::MAX).rev() {
             options.sack = self.receiver.sack_blocks(blocks);
-            if options.bytes_len() <= room {
+            if options.bytes_len() <= space {
                 break;
             }
         }

@@ -101,7 +101,7 @@ impl Subflow {
 
     /// Give the acknowledgement to a congestion control that models the path.
     #[cold]
-    pub(super) fn model(&mut self, now: Instant, before: BeforeAck, tally: &AckSummary) {
+    pub(super) fn model(&mut self, now: Instant, before: BeforeAck, summary: &AckSummary) {
         let lost = self.board.marked_lost();
         for (number, record) in self.board.newly_lost(lost - before.marked_lost) {
             self.congestion.on_segment_lost(now, record.order, number, lost);
@@ -109,7 +109,7 @@ impl Subflow {
         let Some(deliveries) = self.congestion.finish_ack(now, lost) else { return };
         let min_rtt = self.rtt.min_rtt();
         let rate = deliveries.rate.filter(|rate| rate.interval >= min_rtt);
-        let is_short = tally.delivered < u64::from(self.mss);
+        let is_short = summary.delivered < u64::from(self.mss);
         let sample = RateSample {
             now,
             rate,
@@ -120,7 +120,7 @@ impl Subflow {
             delivered_at: deliveries.delivered_at,
             prior_in_flight: before.in_flight,
             in_flight: self.board.segments_in_flight(),
-            rtt: tally.clean.map(|(_, newest)| now.saturating_since(newest)),
+            rtt: summary.clean.map(|(_, newest)| now.saturating_since(newest)),
             may_be_delayed: is_short && rate.is_some_and(|rate| rate.segments == 1),
             min_rtt,
             srtt: self.rtt.srtt(),

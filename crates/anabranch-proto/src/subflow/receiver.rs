@@ -374,11 +374,11 @@ impl Receiver {
         self.duplicate = None;
     }
 
-    /// Up to `room` SACK blocks, duplicates first. RFC 2018 §4, RFC 2883 §4.
-    pub(crate) fn sack_blocks(&self, room: usize) -> SackBlocks {
+    /// Up to `most` SACK blocks, duplicates first. RFC 2018 §4, RFC 2883 §4.
+    pub(crate) fn sack_blocks(&self, most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let all = self.duplicate.into_iter().chain(self.runs.iter());
-        for (start, end) in all.take(room) {
+        for (start, end) in all.take(most) {
             blocks.push(SackBlock { start: self.irs + start as u32, end: self.irs + end as u32 });
         }
         blocks

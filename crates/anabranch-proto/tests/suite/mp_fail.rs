@@ -66,7 +66,7 @@ fn inverting(
 }
 
 /// Inverts a byte of the fifth segment on a sole path. The client never receives MP_FAIL.
-fn unheard() -> (Pair, Rc<Cell<Option<u32>>>) {
+fn without_mp_fail() -> (Pair, Rc<Cell<Option<u32>>>) {
     inverting(both(1), 0, 5, |segment| {
         if let Some(control) = &mut segment.options.control {
             control.fail = None;
@@ -307,7 +307,7 @@ fn a_host_whose_data_was_carried_by_another_subflow_continues_after_fallback() {
 #[test]
 fn a_peer_that_does_not_answer_mp_fail_is_reset() {
     depends_on_the_platform("whether a subflow that has ended is replaced");
-    let (mut pair, place) = unheard();
+    let (mut pair, place) = without_mp_fail();
     pair.run_ms(100);
     pair.upload(50_000, 10_000);
     assert_eq!(pair.received[1], u64::from(place.get().expect("a segment was changed")));
@@ -515,7 +515,7 @@ fn an_mp_fail_for_data_in_flight_leads_to_tcp_and_any_other_is_ignored() {
 #[test]
 fn an_unanswered_mp_fail_ends_with_its_subflow() {
     // RFC 8684 §3.7: the next subflow uses its slot, but is not reset for it.
-    let (mut pair, place) = unheard();
+    let (mut pair, place) = without_mp_fail();
     pair.run_ms(100);
     pair.upload(50_000, 100);
     assert!(place.get().is_some() && pair.received[1] < 50_000);

@@ -25,6 +25,7 @@ pub struct Answer {
 
 /// Reason for the lack of a connection. The client resets its connection to the relay. RFC 8803 §6.2.8.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Failure {
     /// The relay reports an error.
     #[error("the relay reports: {}", name_of(.0))]

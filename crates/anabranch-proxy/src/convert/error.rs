@@ -97,6 +97,7 @@ impl ErrorTlv {
 
 /// Reason why bytes are no Convert message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ParseError {
     /// The header lacks the magic number, so the peer does not speak Convert. RFC 8803 §6.1.
     #[error("the magic number is {0:#06x} instead of 0x2263")]

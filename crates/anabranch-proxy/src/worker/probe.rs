@@ -140,7 +140,7 @@ pub(super) async fn send(stream: &mut Stream, bytes: u64) -> io::Result<Observat
             }
             continue;
         };
-        observer.take(sample);
+        observer.on_sample(sample);
         if sample.acknowledged >= written && (late || written == total) {
             break;
         }
@@ -196,7 +196,7 @@ impl Observer {
         Observer { started, samples: Vec::new() }
     }
 
-    fn take(&mut self, sample: Sample) {
+    fn on_sample(&mut self, sample: Sample) {
         self.samples.push(sample);
     }
 
@@ -264,7 +264,7 @@ mod tests {
         let mut lost = 0;
         for (index, (rtt, more)) in rtts.iter().enumerate() {
             lost += more;
-            observer.take(Sample {
+            observer.on_sample(Sample {
                 at: started + INTERVAL * index as u32,
                 acknowledged: 25_000 * index as u64,
                 window: 50_000,

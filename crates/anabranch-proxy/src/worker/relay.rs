@@ -18,7 +18,7 @@ use super::carry::{SocketEnd, carry, prepare};
 use super::clients::{Clients, Place};
 use super::metrics::Outcome;
 use super::probe::Service as Probe;
-use super::waiting::Waiting;
+use super::waiting::PendingPlaces;
 use super::{Shared, lock};
 use crate::clock;
 use crate::convert::{Connect, ErrorCode, MOST_BYTES, Relay, Request, Step, TcpOption};
@@ -46,7 +46,7 @@ struct Service {
     verifier: Mutex<Verifier>,
     destinations: Destinations,
     clients: Clients,
-    waiting: Waiting,
+    waiting: PendingPlaces,
     /// The probe that runs: two would measure each other.
     probe: Semaphore,
     log: RefusalLog,
@@ -72,7 +72,7 @@ pub(super) fn start(
         verifier: Mutex::new(Verifier::new(key, started)),
         destinations: Destinations { denied, allowed },
         clients: Clients::new(*max_connections, *max_connections_per_client),
-        waiting: Waiting::default(),
+        waiting: PendingPlaces::default(),
         probe: Semaphore::new(1),
         log: RefusalLog::default(),
         shared,

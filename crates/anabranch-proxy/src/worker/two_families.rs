@@ -23,7 +23,7 @@ pub(super) struct TwoFamilies {
 
 impl TwoFamilies {
     pub(super) fn new(inner: Box<dyn PathManager>, peer: &[SocketAddr]) -> Self {
-        let peer = peer.iter().map(|it| SocketAddress::new(it.ip(), it.port())).collect();
+        let peer = peer.iter().copied().map(SocketAddress::from).collect();
         TwoFamilies { inner, peer, first: None, local: Vec::new() }
     }
 

@@ -13,7 +13,7 @@ use super::lock;
 
 /// The places, in the order in which they were taken.
 #[derive(Default)]
-pub(super) struct Waiting(Mutex<Places>);
+pub(super) struct PendingPlaces(Mutex<Places>);
 
 #[derive(Default)]
 struct Places {
@@ -24,12 +24,12 @@ struct Places {
 
 /// A place, until it is dropped or another connection takes it.
 pub(super) struct WaitingPlace<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a PendingPlaces,
     number: u64,
     lost: oneshot::Receiver<()>,
 }
 
-impl Waiting {
+impl PendingPlaces {
     /// A place for a further connection. With more than `places` connections, the oldest ones lose
     /// theirs.
     pub(super) fn enter(&self, places: usize) -> WaitingPlace<'_> {
@@ -67,7 +67,7 @@ mod tests {
         let is_lost = |place: &mut WaitingPlace<'_>| {
             place.lost.try_recv() == Err(oneshot::error::TryRecvError::Closed)
         };
-        let waiting = Waiting::default();
+        let waiting = PendingPlaces::default();
         let mut places: Vec<_> = (0..4).map(|_| waiting.enter(3)).collect();
         assert_eq!(places.iter_mut().map(is_lost).collect::<Vec<_>>(), [true, false, false, false]);
         // A connection that has lost its place takes nobody else's when it ends.

@@ -12,7 +12,7 @@ use crate::topology;
 
 /// Bytes that arrived, as one flow sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Arrived {
+pub(super) struct PathArrivals {
     /// Data of the flow.
     pub(super) payload: u64,
     /// The part of it that arrived first.
@@ -35,7 +35,7 @@ pub(crate) struct Arrivals {
     /// The last path on which a packet arrived at client and server.
     last_path: [usize; 2],
     /// By flow and path.
-    arrived: Vec<Vec<Arrived>>,
+    arrived: Vec<Vec<PathArrivals>>,
     /// Bytes that arrived at client and server, by path.
     bytes: [Vec<u64>; 2],
     /// By path: bytes that its links count for each packet in addition to the IP packet.
@@ -50,7 +50,7 @@ pub(crate) struct Arrivals {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Totals {
     /// By path.
-    arrived: Vec<Arrived>,
+    arrived: Vec<PathArrivals>,
     /// Bytes of packets that arrived at client and server, by path.
     bytes: [Vec<u64>; 2],
     /// Bytes of the flow's data, as metrics count them.
@@ -62,7 +62,7 @@ impl Arrivals {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let flows = flows(scenario);
         let overhead = |path: &Path| path.shaper.part().model().map_or(0, |model| model.overhead);
-        let none = vec![Arrived::default(); scenario.paths.len()];
+        let none = vec![PathArrivals::default(); scenario.paths.len()];
         Arrivals {
             handshakes: Handshakes::default(),
             block_delays: BlockDelays::new(scenario, &flows),
@@ -133,7 +133,7 @@ impl Arrivals {
     pub(crate) fn on_processed(&mut self, now: Instant, hosts: &[impl Host; 2]) {
         for receiver in [Side::Client, Side::Server] {
             if std::mem::take(&mut self.arriving[receiver as usize]) {
-                self.take(now, receiver, &hosts[receiver as usize]);
+                self.on_sample(now, receiver, &hosts[receiver as usize]);
             }
         }
     }
@@ -142,11 +142,11 @@ impl Arrivals {
     /// mapping.
     pub(crate) fn on_end(&mut self, now: Instant, hosts: &[impl Host; 2]) {
         for receiver in [Side::Client, Side::Server] {
-            self.take(now, receiver, &hosts[receiver as usize]);
+            self.on_sample(now, receiver, &hosts[receiver as usize]);
         }
     }
 
-    fn take(&mut self, now: Instant, receiver: Side, host: &impl Host) {
+    fn on_sample(&mut self, now: Instant, receiver: Side, host: &impl Host) {
         let path = self.last_path[receiver as usize];
         for (number, flow) in self.flows.iter().enumerate() {
             if flow.sender == receiver {
@@ -161,7 +161,7 @@ impl Arrivals {
             // First the path of the arrival, then those whose data waited for it.
             let mut paths = std::iter::once(path).chain(0..arrived.len());
             paths.try_fold(taken.abs_diff(before), |left, path| {
-                let Arrived { payload, useful, .. } = &mut arrived[path];
+                let PathArrivals { payload, useful, .. } = &mut arrived[path];
                 let part = if taken > before { *payload - *useful } else { *useful }.min(left);
                 *useful = if taken > before { *useful + part } else { *useful - part };
                 (left > part).then_some(left - part)
@@ -197,7 +197,7 @@ impl Totals {
         let useful = arrived.clone().map(|(now, then)| now.useful as i64 - then.useful as i64);
         let data = self.data.saturating_sub(before.data);
         let useful = exactly(data, useful.collect());
-        let arrived = arrived.zip(useful).map(|((now, then), useful)| Arrived {
+        let arrived = arrived.zip(useful).map(|((now, then), useful)| PathArrivals {
             payload: now.payload - then.payload,
             useful,
             received: now.received.saturating_sub(then.received),
@@ -216,9 +216,9 @@ impl Totals {
     }
 
     /// Bytes that arrived on the paths that are `here`.
-    pub(super) fn over(&self, here: impl Fn(&usize) -> bool) -> Arrived {
+    pub(super) fn over(&self, here: impl Fn(&usize) -> bool) -> PathArrivals {
         let paths = self.arrived.iter().enumerate().filter(|(path, _)| here(path));
-        paths.fold(Arrived::default(), |sum, (_, each)| Arrived {
+        paths.fold(PathArrivals::default(), |sum, (_, each)| PathArrivals {
             payload: sum.payload + each.payload,
             useful: sum.useful + each.useful,
             received: sum.received + each.received,

@@ -7,7 +7,7 @@ use anabranch_net::{Occupancy, Side, WORK_PER_BYTE};
 use anabranch_table::{Builder, Name, Named, row};
 use anabranch_wire::Instant;
 
-use super::arrivals::Arrived;
+use super::arrivals::PathArrivals;
 use super::timelines::Timelines;
 use crate::recorder::DataFlow;
 use crate::scenario::Scenario;
@@ -299,7 +299,7 @@ impl Account {
         table: &mut Builder<Capacity>,
         number: usize,
         path: usize,
-        arrived: Arrived,
+        arrived: PathArrivals,
     ) {
         let (connection, path) = (number as u32, path as u32);
         let mut push = |cause: Cause, behind: Option<u8>, bytes: u64| {
@@ -345,7 +345,7 @@ impl Split {
     }
 }
 
-impl Arrived {
+impl PathArrivals {
     /// Uses of the `used` bytes that the link sent.
     fn split(self, used: u64) -> [(Cause, u64); 7] {
         let mut left = used;
@@ -386,7 +386,7 @@ mod tests {
         // Of 1000 bytes of data, 600 are new. The subflow received 700 for the first time, so another
         // one had delivered 100 before, and 300 arrived twice on this one. 1200 - 1000 - 80 - 40 =
         // 80 bytes did not arrive.
-        let arrived = Arrived {
+        let arrived = PathArrivals {
             payload: 1000,
             useful: 600,
             received: 700,

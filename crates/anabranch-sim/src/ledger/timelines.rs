@@ -77,7 +77,7 @@ impl Timelines {
         let mut alive = 0_u32;
         for (stats, state) in host.states(flow.connection) {
             alive |= 1 << stats.key.slot;
-            self.take(now, number, flow, (stats, state), busy);
+            self.on_sample(now, number, flow, (stats, state), busy);
         }
         for timeline in 0..self.timelines[number].len() {
             let Timeline { path, subflow, .. } = self.timelines[number][timeline];
@@ -93,7 +93,7 @@ impl Timelines {
         }
     }
 
-    fn take(
+    fn on_sample(
         &mut self,
         now: Instant,
         number: usize,

@@ -169,7 +169,7 @@ workload = { kind = "bulk" }
     }
 
     /// [`TRACED`] with a change, next to a trace file with this content.
-    fn beside(file: &str, from: &str, to: &str) -> Result<Scenario, ScenarioError> {
+    fn with_trace_file(file: &str, from: &str, to: &str) -> Result<Scenario, ScenarioError> {
         assert!(TRACED.contains(from), "{from}");
         let folder = folder();
         fs::create_dir_all(&folder).unwrap();
@@ -180,14 +180,14 @@ workload = { kind = "bulk" }
     }
 
     fn error(file: &str, from: &str, to: &str) -> String {
-        let error = beside(file, from, to).unwrap_err().to_string();
+        let error = with_trace_file(file, from, to).unwrap_err().to_string();
         assert_eq!(error.lines().count(), 1);
         error.replace(&folder().display().to_string(), "FOLDER")
     }
 
     #[test]
     fn a_trace_file_enters_the_normalised_form_whole() {
-        let scenario = beside("0\n3\n3\n9\n", "", "").unwrap();
+        let scenario = with_trace_file("0\n3\n3\n9\n", "", "").unwrap();
         let trace = Trace::parse("0\n3\n3\n9\n").unwrap();
         assert_eq!(scenario.paths[0].forward_link().capacity, Capacity::Trace(Arc::new(trace)));
         assert_eq!(
@@ -201,13 +201,13 @@ workload = { kind = "bulk" }
 
     #[test]
     fn the_reverse_direction_follows_the_same_trace_unless_it_says_otherwise() {
-        let scenario = beside("1\n", "[path.reverse]\nrate = \"1Mbit/s\"\n", "").unwrap();
+        let scenario = with_trace_file("1\n", "[path.reverse]\nrate = \"1Mbit/s\"\n", "").unwrap();
         assert_eq!(
             scenario.paths[0].reverse_link().capacity,
             scenario.paths[0].forward_link().capacity
         );
         let inline = "trace = { milliseconds = \"5\" }";
-        let scenario = beside("1\n", "rate = \"1Mbit/s\"", inline).unwrap();
+        let scenario = with_trace_file("1\n", "rate = \"1Mbit/s\"", inline).unwrap();
         let trace = Trace::parse("5\n").unwrap();
         assert_eq!(scenario.paths[0].reverse_link().capacity, Capacity::Trace(Arc::new(trace)));
     }
@@ -257,6 +257,8 @@ workload = { kind = "bulk" }
             error("1\n", "[[connection]]", &change("")),
             "lte.toml: path[0].change[0].rate: the forward direction follows a trace; remove the rate, or write applies_to = \"reverse\""
         );
-        assert!(beside("1\n", "[[connection]]", &change("applies_to = \"reverse\"\n")).is_ok());
+        assert!(
+            with_trace_file("1\n", "[[connection]]", &change("applies_to = \"reverse\"\n")).is_ok()
+        );
     }
 }

@@ -18,7 +18,7 @@ use super::distribution::{Amount, Distribution};
 /// A quantity that can be drawn and written in a file.
 pub(crate) trait Drawable: Amount {
     /// Its type in a file.
-    type Form: Drawn<Value = Self>;
+    type Form: DrawnForm<Value = Self>;
 }
 
 impl Drawable for ByteCount {
@@ -34,7 +34,7 @@ impl Drawable for u64 {
 }
 
 /// A quantity as it is written in a file.
-pub(crate) trait Drawn: Copy + Serialize + DeserializeOwned + JsonSchema {
+pub(crate) trait DrawnForm: Copy + Serialize + DeserializeOwned + JsonSchema {
     /// Its type in memory.
     type Value: Amount;
     /// Name of its distributions in the JSON Schema.
@@ -49,7 +49,7 @@ pub(crate) trait Drawn: Copy + Serialize + DeserializeOwned + JsonSchema {
     fn quoted(self) -> String;
 }
 
-impl Drawn for WithUnit<ByteCount> {
+impl DrawnForm for WithUnit<ByteCount> {
     type Value = ByteCount;
     const NAME: &'static str = "SizeDistribution";
     const DESCRIPTION: &'static str = ByteCount::DESCRIPTION;
@@ -67,7 +67,7 @@ impl Drawn for WithUnit<ByteCount> {
     }
 }
 
-impl Drawn for WithUnit<Duration> {
+impl DrawnForm for WithUnit<Duration> {
     type Value = Duration;
     const NAME: &'static str = "DurationDistribution";
     const DESCRIPTION: &'static str = Duration::DESCRIPTION;
@@ -85,7 +85,7 @@ impl Drawn for WithUnit<Duration> {
     }
 }
 
-impl Drawn for NonZeroU64 {
+impl DrawnForm for NonZeroU64 {
     type Value = u64;
     const NAME: &'static str = "CountDistribution";
     const DESCRIPTION: &'static str = "a whole number above zero";
@@ -120,9 +120,9 @@ enum DistributionKind {
 /// A random quantity, instead of a constant. Each use draws a new value, which is rounded to a whole
 /// number of bytes, nanoseconds or pieces.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, bound = "T: Drawn")]
+#[serde(deny_unknown_fields, bound = "T: DrawnForm")]
 #[schemars(rename = "DistributionOf{T}")]
-struct DistributionTable<T: Drawn> {
+struct DistributionTable<T: DrawnForm> {
     /// Kind of distribution.
     kind: DistributionKind,
     /// `uniform` only: minimum.
@@ -153,12 +153,12 @@ struct DistributionTable<T: Drawn> {
 
 /// A distribution as it is written in a file: a quantity or a table.
 #[derive(Clone, Copy, Debug)]
-enum DistributionValue<T: Drawn> {
+enum DistributionValue<T: DrawnForm> {
     Constant(T),
     Table(DistributionTable<T>),
 }
 
-impl<T: Drawn> DistributionValue<T> {
+impl<T: DrawnForm> DistributionValue<T> {
     /// The distribution that the file describes. Constants, means, medians and the minimum of a
     /// range must be above zero. With `zero`, constants and minima may be zero.
     fn resolve(self, zero: bool) -> Result<Distribution<T::Value>, Problem> {
@@ -204,7 +204,7 @@ fn missing(name: &str) -> Problem {
     Problem::new(name, "missing; this key is required")
 }
 
-fn require_some<T: Drawn>(key: &str, value: T, zero: bool) -> Result<T::Value, Problem> {
+fn require_some<T: DrawnForm>(key: &str, value: T, zero: bool) -> Result<T::Value, Problem> {
     if !zero && value.value().amount() == 0 {
         let problem = format!("{}: must be more than zero", value.quoted());
         return Err(Problem::new(key, problem));
@@ -212,7 +212,7 @@ fn require_some<T: Drawn>(key: &str, value: T, zero: bool) -> Result<T::Value, P
     Ok(value.value())
 }
 
-impl<T: Drawn> DistributionTable<T> {
+impl<T: DrawnForm> DistributionTable<T> {
     fn new(kind: DistributionKind) -> Self {
         DistributionTable {
             kind,
@@ -259,7 +259,7 @@ impl<T: Drawn> DistributionTable<T> {
     }
 }
 
-impl<T: Drawn> From<Distribution<T::Value>> for DistributionValue<T> {
+impl<T: DrawnForm> From<Distribution<T::Value>> for DistributionValue<T> {
     fn from(distribution: Distribution<T::Value>) -> Self {
         let table = |kind| DistributionTable::new(kind);
         DistributionValue::Table(match distribution {
@@ -289,7 +289,7 @@ impl<T: Drawn> From<Distribution<T::Value>> for DistributionValue<T> {
     }
 }
 
-impl<T: Drawn> Serialize for DistributionValue<T> {
+impl<T: DrawnForm> Serialize for DistributionValue<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             DistributionValue::Constant(value) => value.serialize(serializer),
@@ -298,7 +298,7 @@ impl<T: Drawn> Serialize for DistributionValue<T> {
     }
 }
 
-impl<'de, T: Drawn> Deserialize<'de> for DistributionValue<T> {
+impl<'de, T: DrawnForm> Deserialize<'de> for DistributionValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor(PhantomData))
     }
@@ -306,7 +306,7 @@ impl<'de, T: Drawn> Deserialize<'de> for DistributionValue<T> {
 
 struct ValueVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Drawn> Visitor<'de> for ValueVisitor<T> {
+impl<'de, T: DrawnForm> Visitor<'de> for ValueVisitor<T> {
     type Value = DistributionValue<T>;
 
     fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -80,7 +80,7 @@ fn pacing_halves_the_queue_of_slow_start_and_is_a_state() {
     let largest = |pacing: bool| {
         let connection = format!("{}\npacing = {pacing}", tcp("new_reno"));
         let toml = scenario(&wide, &connection).replace("\"100ms\"", "\"1ms\"");
-        let outcome = run_with(&toml, 1, Options { ledger: true, ..Options::default() });
+        let outcome = run_with(&toml, 1, Options::default().ledger(true));
         let times = column(&outcome, "subflow_samples", "time_ns");
         let queue = column(&outcome, "subflow_samples", "queue_packets");
         // Four round trips, before the link is full.

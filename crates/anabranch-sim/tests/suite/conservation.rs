@@ -76,7 +76,7 @@ proptest! {
         let outcome = run(&scenario, seed);
         assert_conserved(&outcome);
         prop_assert_eq!(&run(&scenario, seed), &outcome, "the same seed gives the same run");
-        let bytes = Options { round_trip: true, ..Options::default() };
+        let bytes = Options::default().round_trip(true);
         prop_assert_eq!(
             run_with(&scenario, seed, bytes).digest, outcome.digest,
             "the round-trip check changes nothing"
@@ -95,10 +95,7 @@ fn a_capture_changes_nothing_and_at_both_hosts_contains_every_packet_twice() {
     let scenario = wifi_3g("", "kind = \"bulk\"\nsize = \"100kB\"");
     let mut capture = Vec::new();
     let both = Some(&[Side::Client, Side::Server][..]);
-    let options = Options {
-        capture: Some(Capture { at: both, ..Capture::new(&mut capture) }),
-        ..Options::default()
-    };
+    let options = Options::default().capture(Capture { at: both, ..Capture::new(&mut capture) });
     let captured = run_with(&scenario, 1, options);
     assert_eq!(captured, run(&scenario, 1));
     let bytes: u64 = column(&captured, "links", "bytes_in").iter().sum();
@@ -113,8 +110,7 @@ fn a_capture_at_the_sender_contains_every_packet_once_and_only_the_bytes_asked_f
     for (snap_length, most) in [(None, 1600), (Some(128), 200)] {
         let mut capture = Vec::new();
         let options = Capture { snap_length, ..Capture::new(&mut capture) };
-        let captured =
-            run_with(&scenario, 1, Options { capture: Some(options), ..Options::default() });
+        let captured = run_with(&scenario, 1, Options::default().capture(options));
         assert!((capture.len() as u64) < most * packets(&captured), "{} bytes", capture.len());
         assert!(capture.len() as u64 > 100 * packets(&captured), "{} bytes", capture.len());
     }

@@ -6,9 +6,9 @@ use anabranch_sim::{Capture, Options, Outcome, Side};
 use crate::common::{column, goodput, run, run_with};
 
 /// A TCP connection over 8 Mbit/s and 10 ms each way, with this cross-traffic.
-fn beside(cross_traffic: &str) -> String {
+fn sharing_with(cross_traffic: &str) -> String {
     format!(
-        "name = \"beside\"\nduration = \"60s\"\nwarm_up = \"5s\"\n\
+        "name = \"shared\"\nduration = \"60s\"\nwarm_up = \"5s\"\n\
          [[path]]\nname = \"wifi\"\nrate = \"8Mbit/s\"\ndelay = \"10ms\"\nlimit = \"80ms\"\n\
          [[connection]]\nprotocol = \"tcp\"\nworkload = {{ kind = \"bulk\" }}\n{cross_traffic}"
     )
@@ -47,13 +47,13 @@ fn a_saturated_trace_delivers_exactly_its_opportunities() {
 
 #[test]
 fn cross_traffic_takes_its_rate_and_leaves_the_rest() {
-    let alone = goodput(&run(&beside(""), 1));
-    let outcome = run(&beside(CONSTANT), 1);
-    let beside = goodput(&outcome);
-    println!("alone {alone:.0} bit/s, with 3 Mbit/s of cross-traffic {beside:.0} bit/s");
+    let alone = goodput(&run(&sharing_with(""), 1));
+    let outcome = run(&sharing_with(CONSTANT), 1);
+    let loaded = goodput(&outcome);
+    println!("alone {alone:.0} bit/s, with 3 Mbit/s of cross-traffic {loaded:.0} bit/s");
     // Less than 5 of the 8 Mbit/s are left, because UDP does not slow down. 1448 of 1500 bytes are
     // payload.
-    assert!(beside < 5.1e6 * 1448.0 / 1500.0 && beside > 4.3e6, "{beside}");
+    assert!(loaded < 5.1e6 * 1448.0 / 1500.0 && loaded > 4.3e6, "{loaded}");
     assert!(alone > 7.5e6, "{alone}");
     assert_eq!(column(&outcome, "connections", "corrupt_bytes"), [0]);
     // 3 Mbit/s in packets of 1000 bytes are 375 packets per second, in addition to the segments of
@@ -66,8 +66,8 @@ fn cross_traffic_takes_its_rate_and_leaves_the_rest() {
 
 #[test]
 fn cross_traffic_in_the_reverse_direction_loads_the_reverse_link() {
-    let quiet = run(&beside(""), 1);
-    let loaded = run(&beside(ON_OFF), 1);
+    let quiet = run(&sharing_with(""), 1);
+    let loaded = run(&sharing_with(ON_OFF), 1);
     let more = links(&loaded, "bytes_in")[1] - links(&quiet, "bytes_in")[1];
     // On for half of the time at 2 Mbit/s: 7.5 MB in 60 s, with a large variance.
     assert!((3_000_000..15_000_000).contains(&more), "{more}");
@@ -76,16 +76,16 @@ fn cross_traffic_in_the_reverse_direction_loads_the_reverse_link() {
 
 #[test]
 fn runs_with_cross_traffic_are_reproducible_and_pass_the_round_trip_check() {
-    let scenario = beside(&format!("{CONSTANT}{ON_OFF}"));
+    let scenario = sharing_with(&format!("{CONSTANT}{ON_OFF}"));
     let outcome = run(&scenario, 1);
     assert_eq!(run(&scenario, 1), outcome);
     assert_ne!(run(&scenario, 2).digest, outcome.digest);
-    let checked = Options { round_trip: true, ..Options::default() };
+    let checked = Options::default().round_trip(true);
     assert_eq!(run_with(&scenario, 1, checked).digest, outcome.digest);
     let mut capture = Vec::new();
     let both = Some(&[Side::Client, Side::Server][..]);
     let both = Capture { at: both, ..Capture::new(&mut capture) };
-    let captured = Options { capture: Some(both), ..Options::default() };
+    let captured = Options::default().capture(both);
     assert_eq!(run_with(&scenario, 1, captured), outcome);
     // The capture contains every packet twice: when it leaves and when it arrives.
     let bytes: u64 = links(&outcome, "bytes_delivered").iter().sum();
@@ -114,7 +114,7 @@ fn tcp_cross_traffic_is_a_connection_with_bursts() {
     let others = "[[connection]]\nname = \"others\"\nprotocol = \"tcp\"\n[connection.workload]\n\
                   kind = \"on_off\"\nburst_size = { kind = \"pareto\", mean = \"150kB\", shape = 1.5 }\n\
                   interval = { kind = \"exponential\", mean = \"500ms\" }\n";
-    let outcome = run(&beside(others), 1);
+    let outcome = run(&sharing_with(others), 1);
     let delivered = column(&outcome, "connections", "bytes_delivered");
     // 2.4 Mbit/s offered, within the variance of 120 heavy-tailed bursts.
     assert!((6_000_000..40_000_000).contains(&delivered[1]), "{delivered:?}");

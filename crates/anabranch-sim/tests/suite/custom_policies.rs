@@ -20,7 +20,7 @@ fn connection(name: &str, keys: &str) -> String {
 
 fn try_run(toml: &str, custom_policies: &[CustomPolicies]) -> Result<u64, RunError> {
     let scenario = Scenario::from_toml(toml, "own.toml").expect("a scenario");
-    let options = Options { custom_policies, ..Options::default() };
+    let options = Options::default().custom_policies(custom_policies);
     anabranch_sim::run(&scenario, 3, options).map(|outcome| outcome.digest)
 }
 
@@ -88,7 +88,7 @@ fn a_run_can_be_stopped() {
         left -= 1;
         left == 0
     };
-    let options = Options { stop: Some(&mut stop), ..Options::default() };
+    let options = Options::default().stop(&mut stop);
     let stopped = anabranch_sim::run(&scenario, 1, options);
     assert!(matches!(stopped, Err(RunError::Stopped)));
     assert_eq!(left, 0);

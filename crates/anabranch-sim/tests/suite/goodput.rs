@@ -99,7 +99,7 @@ impl Setting {
 }
 
 fn watched(toml: &str) -> Outcome {
-    run_with(toml, 1, Options { ledger: true, ..Options::default() })
+    run_with(toml, 1, Options::default().ledger(true))
 }
 
 /// Most payload that the links can carry in the measured time.

@@ -37,7 +37,7 @@ const SLOW: &str = r#"
 "#;
 
 fn watched(toml: &str) -> Outcome {
-    run_with(toml, 1, Options { ledger: true, ..Options::default() })
+    run_with(toml, 1, Options::default().ledger(true))
 }
 
 /// Bytes of the first flow by cause, over all paths.

@@ -109,7 +109,7 @@ const NO_JOIN: [Ends; 4] = [All, All, First, First];
 const HARMLESS: [Ends; 4] = [All; 4];
 /// RFC 8684 §3.7: a sole subflow falls back to TCP if the peer acknowledges the first data without
 /// having sent a DATA_ACK.
-const UNHEARD: [Ends; 4] = [Either, Either, All, Either];
+const NO_DATA_ACK: [Ends; 4] = [Either, Either, All, Either];
 const REWRITTEN: [Ends; 4] = [Altered, All, All, Altered];
 const CHECKSUM: &str = "dss_checksum = true";
 /// Long enough for 15 timeouts. A host that waits for an acknowledgement notices some outcomes only
@@ -319,11 +319,11 @@ const ROWS: &[Row] = &[
         HARMLESS,
     ),
     row("shrink_window", "small window, repeatedly", "to = \"3kB\"\nuntil = \"20s\"", HARMLESS),
-    Row { upload: UNHEARD, ..row("bare_segments", "for 10 % of the segments", "", HARMLESS) },
-    row("bare_segments", "for all segments", "probability = \"100%\"", UNHEARD),
+    Row { upload: NO_DATA_ACK, ..row("bare_segments", "for 10 % of the segments", "", HARMLESS) },
+    row("bare_segments", "for all segments", "probability = \"100%\"", NO_DATA_ACK),
     Row {
         connection: "sack = false\ntimestamps = false",
-        upload: UNHEARD,
+        upload: NO_DATA_ACK,
         ..row(
             "bare_segments",
             "for 10 % of the segments; hosts without SACK and timestamps",
@@ -494,7 +494,7 @@ fn boxes_emit_valid_packets_and_runs_are_reproducible() {
             scenario(row, Place::BothPaths, "download", "ipv6", late).replace("3000s", "60s");
         let outcome = run(&toml, 1);
         assert_eq!(run(&toml, 1), outcome, "{} {}", row.kind, row.what);
-        let bytes = run_with(&toml, 1, Options { round_trip: true, ..Options::default() });
+        let bytes = run_with(&toml, 1, Options::default().round_trip(true));
         assert_eq!(bytes.digest, outcome.digest, "{} {}", row.kind, row.what);
     }
 }

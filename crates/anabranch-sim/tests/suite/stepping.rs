@@ -38,12 +38,12 @@ fn scenario(changes: &str) -> Scenario {
 }
 
 fn start(scenario: &Scenario, ledger: bool) -> Simulation<'static> {
-    let options = Options { ledger, trace: true, ..Options::default() };
+    let options = Options::default().ledger(ledger).trace(true);
     Simulation::new(scenario, 1, options).expect("a run")
 }
 
 fn whole(scenario: &Scenario, ledger: bool) -> Outcome {
-    run(scenario, 1, Options { ledger, ..Options::default() }).expect("a run")
+    run(scenario, 1, Options::default().ledger(ledger)).expect("a run")
 }
 
 /// Both outcomes are the same. Names the first table that differs, because tables are long.
@@ -130,7 +130,7 @@ fn a_change_during_a_run_is_one_of_its_scenario() {
         for change in &changed.paths[0].changes {
             let before = change.at.saturating_sub(Duration::from_micros(1));
             session.step_until(Instant::ZERO + before).expect("a step");
-            session.schedule(0, change);
+            session.schedule(0, change).expect("a path, and a time to come");
         }
         session.step_until(Instant::FAR_FUTURE).expect("a run");
         assert_ne!(session.digest(), whole(&scenario(""), false).digest);

@@ -65,7 +65,7 @@ fn the_ledger_accounts_for_links_that_are_crossed_in_reverse() {
     const LOST: &str = "lost";
     const OTHER_TRAFFIC: &str = "other_traffic";
     // The flow from 0 to 1 descends cable 1, as the acknowledgements of the flow from 1 to 2 do.
-    let options = Options { ledger: true, ..Options::default() };
+    let options = Options::default().ledger(true);
     let outcome = run_with(&star(&[(0, 1), (1, 2)]), 1, options);
     let [connection, path, bytes] =
         ["connection", "path", "bytes"].map(|name| column(&outcome, "capacity", name));

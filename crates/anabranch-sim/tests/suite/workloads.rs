@@ -85,7 +85,7 @@ fn random_requests_and_responses_are_delivered_completely_over_two_paths() {
         assert!((200_000.0..260_000.0).contains(&mean), "{mean}");
         assert_eq!(bytes, column(&run(&scenario, 1), "blocks", "bytes"));
         assert_ne!(bytes, column(&run(&scenario, 2), "blocks", "bytes"));
-        let checked = Options { round_trip: true, ..Options::default() };
+        let checked = Options::default().round_trip(true);
         assert_eq!(run_with(&scenario, 1, checked).digest, outcome.digest);
     }
 }

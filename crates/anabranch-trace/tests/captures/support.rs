@@ -16,7 +16,7 @@ pub(crate) fn run(scenario: &str, seed: u64) -> Run {
     let mut capture = Vec::new();
     let both = Some(&[Side::Client, Side::Server][..]);
     let both = Capture { at: both, ..Capture::new(&mut capture) };
-    let options = Options { capture: Some(both), ..Options::default() };
+    let options = Options::default().capture(both);
     let outcome = anabranch_sim::run(&scenario, seed, options).expect("a run");
     Run { outcome, capture }
 }

@@ -73,7 +73,7 @@ impl SendQueue {
 
     /// The subflow in `slot` takes the data of [`SendQueue::next_to_resend`], in segments of `mss`
     /// bytes.
-    pub(crate) fn take_to_resend(&mut self, slot: Slot, mss: u32) {
+    pub(crate) fn queue_resend(&mut self, slot: Slot, mss: u32) {
         let Some((from, len)) = self.next_to_resend() else { return };
         self.queue_again(slot, mss, from, len);
         let next = Some(from + len).filter(|next| *next < self.nxt);
@@ -260,9 +260,9 @@ mod tests {
             (queue.next_to_resend(), queue.left_to_resend()),
             (Some((2001, 30_728)), 38_000)
         );
-        queue.take_to_resend(Slot(2), MSS);
+        queue.queue_resend(Slot(2), MSS);
         assert_eq!(queue.next_to_resend(), Some((32_729, 7_272)));
-        queue.take_to_resend(Slot(2), MSS);
+        queue.queue_resend(Slot(2), MSS);
         assert_eq!((queue.next_to_resend(), queue.left_to_resend()), (None, 0));
         assert_eq!(queue.assigned().get(2), Some(&38_000));
         queue.forget_carrier(Slot(2));

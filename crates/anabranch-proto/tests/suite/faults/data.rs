@@ -69,19 +69,22 @@ fn the_first_of_two_mappings_of_the_same_data_counts() {
     let mut liar = Liar::new();
     liar.say(0, 0, &[1; 1000]);
     liar.say(1000, 500, &[2; 1000]);
-    assert_eq!(liar.heard(), [vec![1; 1000], vec![2; 500]].concat());
+    assert_eq!(liar.received(), [vec![1; 1000], vec![2; 500]].concat());
     assert!(liar.is_alive());
     // A mapping lies beyond a hole. The next one covers the hole and extends beyond the first.
     let mut liar = Liar::new();
     liar.say(0, 500, &[1; 300]);
-    assert_eq!(liar.heard(), [0; 0]);
+    assert_eq!(liar.received(), [0; 0]);
     let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
     assert_eq!(held.map(|stats| stats.out_of_order_bytes), Some(300));
     liar.say(300, 0, &[2; 600]);
-    let heard = liar.heard();
-    assert_eq!((heard.len(), &heard[..500], &heard[600..]), (800, &[2; 500][..], &[1; 200][..]));
+    let received = liar.received();
+    assert_eq!(
+        (received.len(), &received[..500], &received[600..]),
+        (800, &[2; 500][..], &[1; 200][..])
+    );
     liar.say(900, 0, &[3; 800]);
-    assert_eq!(liar.heard(), [0; 0], "nothing is delivered twice");
+    assert_eq!(liar.received(), [0; 0], "nothing is delivered twice");
     assert!(liar.is_alive());
     let counts = liar.pair.server.counters();
     assert_eq!((counts.ofo_queue, counts.dup_data, counts.no_dss_in_window), (1, 1, 0));
@@ -97,16 +100,16 @@ fn data_outside_of_the_window_is_dropped_and_old_data_is_not_delivered_again() {
     for data in far.into_iter().chain([-1000, -10_000, -500_000]) {
         liar.say(at, data, &[7; 1000]);
         at += 1000;
-        assert_eq!(liar.heard(), [0; 0], "{data}");
+        assert_eq!(liar.received(), [0; 0], "{data}");
     }
     let held = liar.pair.server.connection_stats(liar.pair.now, at_server(&liar.pair));
     assert_eq!(held.map(|stats| stats.out_of_order_bytes), Some(0));
     if liar.is_alive() {
         liar.say(at, 0, &[8; 1000]);
-        assert_eq!(liar.heard(), [8; 1000]);
+        assert_eq!(liar.received(), [8; 1000]);
     } else {
         liar.pair.run_ms(200_000);
-        assert_eq!(liar.heard(), [0; 0]);
+        assert_eq!(liar.received(), [0; 0]);
     }
 }
 
@@ -123,12 +126,12 @@ fn data_beyond_the_window_is_cut_off() {
     for n in 0..100 {
         liar.say(1000 + n * 1000, i64::from(n) * 1000, &[2; 1000]);
     }
-    let heard = liar.heard();
-    assert!(heard.len() >= 100_000, "{}", heard.len());
-    assert!(heard.iter().enumerate().all(|(at, byte)| {
+    let received = liar.received();
+    assert!(received.len() >= 100_000, "{}", received.len());
+    assert!(received.iter().enumerate().all(|(at, byte)| {
         *byte == if (99_500..100_500).contains(&at) { 1 } else { 2 } || at >= 99_500
     }));
-    assert!(heard[..99_500].iter().all(|byte| *byte == 2));
+    assert!(received[..99_500].iter().all(|byte| *byte == 2));
     assert!(liar.is_alive());
 }
 
@@ -144,7 +147,7 @@ fn a_mapping_of_65535_bytes_applies_to_the_bytes_that_arrive() {
         segment.options.dss = None;
         give(&mut liar.pair, segment);
     }
-    assert_eq!(liar.heard(), [1; 65_001]);
+    assert_eq!(liar.received(), [1; 65_001]);
     assert!(liar.is_alive());
 }
 
@@ -171,7 +174,7 @@ fn mappings_of_distant_subflow_bytes_are_not_kept() {
         liar.say_mapped(0, &[], before_the_first, 0, 1000);
     }
     liar.say(0, 0, &[1; 1000]);
-    assert_eq!(liar.heard(), [1; 1000]);
+    assert_eq!(liar.received(), [1; 1000]);
 }
 
 #[test]
@@ -460,7 +463,7 @@ fn a_reader_that_pauses_receives_all_data_even_in_tiny_pieces() {
         liar.say(n, i64::from(n), &[5]);
     }
     liar.pair.resume();
-    assert_eq!(liar.heard(), [5; 5_000]);
+    assert_eq!(liar.received(), [5; 5_000]);
     // The same with plain TCP.
     let config = buffers(100_000).protocol(Protocol::Tcp);
     let mut liar = Liar::of(config);
@@ -470,7 +473,7 @@ fn a_reader_that_pauses_receives_all_data_even_in_tiny_pieces() {
         give(&mut liar.pair, segment);
     }
     liar.pair.resume();
-    assert_eq!(liar.heard(), [5; 5_000]);
+    assert_eq!(liar.received(), [5; 5_000]);
 }
 
 #[test]
@@ -495,7 +498,7 @@ fn the_first_valid_data_fin_counts() {
     liar.say(1900, 1900, &[3; 100]);
     assert!(!liar.pair.server.is_at_end(accepted), "there is unread data");
     liar.pair.resume();
-    assert_eq!(liar.heard().len(), 2_000);
+    assert_eq!(liar.received().len(), 2_000);
     assert!(liar.pair.server.is_at_end(accepted));
     assert_eq!(liar.pair.server.counters().dss_not_matching, 0);
 }

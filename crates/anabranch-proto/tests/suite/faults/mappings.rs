@@ -33,9 +33,9 @@ fn payload_whose_mapping_arrives_with_a_later_segment_waits_for_it() {
             let at = round * 2000;
             liar.say_unmapped(at, &[1; 1000]);
             liar.pair.run_ms(190);
-            assert_eq!(liar.heard(), [0; 0]);
+            assert_eq!(liar.received(), [0; 0]);
             liar.say_mapped(at + 1000, &[2; 1000], at, i64::from(at), 2000);
-            assert_eq!(liar.heard(), [[1; 1000], [2; 1000]].concat(), "round {round}");
+            assert_eq!(liar.received(), [[1; 1000], [2; 1000]].concat(), "round {round}");
             liar.pair.run_ms(5);
         }
         liar.pair.run_ms(1_500);
@@ -79,12 +79,12 @@ fn payload_without_a_mapping_after_the_end_of_the_stream_is_ignored() {
         };
         last.options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: true });
         give(&mut liar.pair, last);
-        assert_eq!(liar.heard(), [1; 1000]);
+        assert_eq!(liar.received(), [1; 1000]);
         for round in 0..3 {
             liar.say_unmapped(1000 + 500 * round, &[2; 500]);
             liar.pair.run_ms(3_000);
         }
-        assert!(liar.is_alive() && !fell_back(&liar) && liar.heard().is_empty());
+        assert!(liar.is_alive() && !fell_back(&liar) && liar.received().is_empty());
         let is_data_fin = |segment: &Segment| {
             !to_server(segment) && segment.options.dss.is_some_and(|dss| dss.data_fin)
         };
@@ -132,6 +132,6 @@ fn a_mapping_with_checksum_may_arrive_byte_by_byte() {
         for at in 1..u32::from(bytes) {
             liar.say_unmapped(at, &[5]);
         }
-        assert!(liar.is_alive() && liar.heard().len() == usize::from(bytes), "{bytes}");
+        assert!(liar.is_alive() && liar.received().len() == usize::from(bytes), "{bytes}");
     }
 }

@@ -206,7 +206,7 @@ impl Liar {
     }
 
     /// The data that the server has read since the last call.
-    pub(crate) fn heard(&mut self) -> Vec<u8> {
+    pub(crate) fn received(&mut self) -> Vec<u8> {
         let all = &self.pair.kept.as_ref().expect("kept")[1];
         let new = all[self.read..].to_vec();
         self.read = all.len();

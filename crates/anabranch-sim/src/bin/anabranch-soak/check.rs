@@ -6,7 +6,7 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Options, Outcome, RunError};
 
 use crate::account;
-use crate::draw::{self, Drawn, DrawnFlow};
+use crate::draw::{self, DrawnFlow, SoakScenario};
 
 /// Far more events than any run needs. A run exceeds it if time stands still, or if the hosts send
 /// each other segments endlessly.
@@ -14,7 +14,7 @@ const MOST_EVENTS: u64 = 20_000_000;
 
 /// Ends of the connections of the runs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Totals {
     pub(crate) segments: u64,
     /// Sum of the digests of all runs.
     pub(crate) digest: u64,
@@ -32,8 +32,8 @@ pub(crate) struct Tally {
 /// Length of the longest mapping in bytes.
 const LONGEST_MAPPING: u64 = 9_000;
 
-impl Tally {
-    pub(crate) fn add(&mut self, other: Tally) {
+impl Totals {
+    pub(crate) fn add(&mut self, other: Totals) {
         self.segments += other.segments;
         self.digest = self.digest.wrapping_add(other.digest);
         self.completed_mptcp += other.completed_mptcp;
@@ -48,7 +48,7 @@ impl Tally {
 ///
 /// # Errors
 /// The fault, in one line.
-pub(crate) fn check(seed: u64) -> Result<Tally, String> {
+pub(crate) fn check(seed: u64) -> Result<Totals, String> {
     let drawn = draw::scenario(seed);
     let scenario = Scenario::from_toml(&drawn.toml, "soak.toml")
         .map_err(|error| format!("the scenario is invalid: {error}"))?;
@@ -94,8 +94,11 @@ fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, Stri
         events > MOST_EVENTS
     };
     let Watched { round_trip, ledger, without_shortcuts } = watched;
-    let stop = Some(&mut too_many as _);
-    let options = Options { stop, round_trip, ledger, without_shortcuts, ..Options::default() };
+    let options = Options::default()
+        .stop(&mut too_many)
+        .round_trip(round_trip)
+        .ledger(ledger)
+        .without_shortcuts(without_shortcuts);
     match catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(scenario, seed, options))) {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(RunError::Stopped)) => Err(format!("more than {MOST_EVENTS} events")),
@@ -110,9 +113,9 @@ fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, Stri
 
 /// Check that each stream arrived exactly, or that its connection ended with an error that the
 /// scenario explains.
-fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
-    let mut tally =
-        Tally { segments: outcome.segments, digest: outcome.digest, ..Tally::default() };
+fn judge(drawn: &SoakScenario, outcome: &Outcome) -> Result<Totals, String> {
+    let mut totals =
+        Totals { segments: outcome.segments, digest: outcome.digest, ..Totals::default() };
     for (index, flow) in drawn.flows.iter().enumerate() {
         let DrawnFlow { connection, size, keep_alive, checksums, may_fail } = *flow;
         let value = |name| column(outcome, "connections", name)[index];
@@ -123,8 +126,8 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         let protected = !drawn.rewrites || checksums && mptcp;
         let collision = drawn.rewrites && protected && (1..=LONGEST_MAPPING).contains(&corrupt);
         let unopened = failed && !may_fail && delivered == 0 && !sender_is_open(outcome, index);
-        tally.collisions += u64::from(collision);
-        tally.unopened += u64::from(unopened);
+        totals.collisions += u64::from(collision);
+        totals.unopened += u64::from(unopened);
         let problem = if protected && corrupt > 0 && !collision {
             Some(format!("{corrupt} bytes are corrupt"))
         } else if protected && delivered > size {
@@ -150,16 +153,16 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         if let Some(problem) = problem {
             return Err(format!("flow {index}: {problem}"));
         }
-        tally.failed += u64::from(failed);
-        tally.completed_mptcp += u64::from(completed && !failed && mptcp);
-        tally.completed_tcp += u64::from(completed && !failed && !mptcp);
+        totals.failed += u64::from(failed);
+        totals.completed_mptcp += u64::from(completed && !failed && mptcp);
+        totals.completed_tcp += u64::from(completed && !failed && !mptcp);
     }
-    Ok(tally)
+    Ok(totals)
 }
 
 /// Returns `true` if the connection is still open, and delivered no data of either flow in the second
 /// half of the run.
-fn is_stuck(ended: bool, connection: u64, drawn: &Drawn, outcome: &Outcome) -> bool {
+fn is_stuck(ended: bool, connection: u64, drawn: &SoakScenario, outcome: &Outcome) -> bool {
     let delivered = column(outcome, "connections", "bytes_delivered");
     let flows = drawn.flows.iter().enumerate().filter(|(_, flow)| flow.connection == connection);
     let stands_still = |index: usize| delivered[index] == delivered_half_way(outcome, index);

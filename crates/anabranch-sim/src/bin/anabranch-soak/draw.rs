@@ -65,7 +65,7 @@ impl Dice {
 }
 
 /// Facts about a scenario that the check needs in addition to the outcome.
-pub(crate) struct Drawn {
+pub(crate) struct SoakScenario {
     pub(crate) toml: String,
     /// A middlebox changes the stream.
     pub(crate) rewrites: bool,
@@ -88,7 +88,7 @@ pub(crate) struct DrawnFlow {
 }
 
 /// The scenario of `seed`.
-pub(crate) fn scenario(seed: u64) -> Drawn {
+pub(crate) fn scenario(seed: u64) -> SoakScenario {
     let mut dice = Dice::new(seed);
     let mut toml =
         format!("name = \"soak-{seed}\"\nduration = \"{DURATION}s\"\nsample_interval = \"100s\"\n");
@@ -101,7 +101,7 @@ pub(crate) fn scenario(seed: u64) -> Drawn {
         path(&mut dice, &mut toml, &mut boxes, index, (ipv6, !mixed));
     }
     let rewrites = boxes.rewrite;
-    let mut drawn = Drawn { toml, rewrites, flows: Vec::new() };
+    let mut drawn = SoakScenario { toml, rewrites, flows: Vec::new() };
     for index in 0..dice.between(1, 2) {
         connection(&mut dice, &mut drawn, &boxes, index, mixed);
     }
@@ -364,7 +364,7 @@ fn host(dice: &mut Dice) -> String {
     host + " }"
 }
 
-fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mixed: bool) {
+fn connection(dice: &mut Dice, drawn: &mut SoakScenario, boxes: &Boxes, index: u64, mixed: bool) {
     let size = dice.spread(100.0, 1_500_000.0);
     let checksum = dice.one_in(2);
     let tcp = dice.one_in(12);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Options, run};
-use check::Tally;
+use check::Totals;
 use serde_json::json;
 
 const USAGE: &str = "usage: anabranch-soak [--from SEED] [--seeds COUNT] [--minutes MINUTES]
@@ -114,7 +114,7 @@ fn soak(plan: &Plan) -> ExitCode {
     let begun = Instant::now();
     let next = AtomicU64::new(plan.from);
     let end = plan.from.saturating_add(plan.count);
-    let total = Mutex::new((Tally::default(), 0u64, 0u64, begun));
+    let total = Mutex::new((Totals::default(), 0u64, 0u64, begun));
     // Panics are reported together with their seed, so the default report is suppressed.
     std::panic::set_hook(Box::new(|_| {}));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -132,7 +132,7 @@ fn soak(plan: &Plan) -> ExitCode {
                     let mut total = total.lock().expect("no thread panics while it holds this");
                     total.1 += 1;
                     match result {
-                        Ok(tally) => total.0.add(tally),
+                        Ok(totals) => total.0.add(totals),
                         Err(problem) => {
                             total.2 += 1;
                             println!("seed {seed}: {problem}");
@@ -147,31 +147,31 @@ fn soak(plan: &Plan) -> ExitCode {
             });
         }
     });
-    let (tally, seeds, wrong, _) = *total.lock().expect("all threads have ended");
-    report(&tally, seeds, wrong, begun.elapsed());
-    println!("digest {:016x}", tally.digest);
-    let too_many = tally.collisions > 2 + seeds / 50_000;
+    let (totals, seeds, wrong, _) = *total.lock().expect("all threads have ended");
+    report(&totals, seeds, wrong, begun.elapsed());
+    println!("digest {:016x}", totals.digest);
+    let too_many = totals.collisions > 2 + seeds / 50_000;
     if too_many {
-        println!("modified data passed the checksums {} times: too often", tally.collisions);
+        println!("modified data passed the checksums {} times: too often", totals.collisions);
     }
-    let unlucky = tally.unopened > 2 + seeds / 200_000;
+    let unlucky = totals.unopened > 2 + seeds / 200_000;
     if unlucky {
-        println!("{} connections did not open: too many for chance", tally.unopened);
+        println!("{} connections did not open: too many for chance", totals.unopened);
     }
     ExitCode::from(u8::from(wrong > 0 || too_many || unlucky))
 }
 
-fn report(tally: &Tally, seeds: u64, wrong: u64, elapsed: Duration) {
+fn report(totals: &Totals, seeds: u64, wrong: u64, elapsed: Duration) {
     let seconds = elapsed.as_secs_f64();
     println!(
         "{seeds} seeds in {seconds:.0} s, {:.0} per second, {:.1} million segments; connections: {} \
          completed over Multipath TCP, {} over TCP, {} ended with an error, {} had modified data \
          that matched its checksum; {wrong} seeds failed",
         seeds as f64 / seconds,
-        tally.segments as f64 / 1e6,
-        tally.completed_mptcp,
-        tally.completed_tcp,
-        tally.failed,
-        tally.collisions,
+        totals.segments as f64 / 1e6,
+        totals.completed_mptcp,
+        totals.completed_tcp,
+        totals.failed,
+        totals.collisions,
     );
 }

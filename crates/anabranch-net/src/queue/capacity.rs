@@ -4,18 +4,18 @@ use crate::units::{QueueLimit, Rate};
 
 /// The limit of a queue, in packets and bytes at the present rate of the transmitter.
 #[derive(Clone, Debug)]
-pub(crate) struct Room {
+pub(crate) struct Capacity {
     limit: QueueLimit,
     max_packets: u64,
     max_bytes: u64,
 }
 
-impl Room {
-    /// The room of a queue in front of a transmitter with rate `rate`.
+impl Capacity {
+    /// The capacity of a queue in front of a transmitter with rate `rate`.
     pub(crate) fn new(limit: QueueLimit, rate: Rate) -> Self {
-        let mut room = Room { limit, max_packets: 0, max_bytes: 0 };
-        room.set_rate(rate);
-        room
+        let mut capacity = Capacity { limit, max_packets: 0, max_bytes: 0 };
+        capacity.set_rate(rate);
+        capacity
     }
 
     /// Set the transmitter's rate. A limit in time then corresponds to a different number of bytes.
