@@ -9,8 +9,8 @@ $(PACKAGING)/bin/maturin: | $(BIN)/python
 	$(BIN)/python -m venv $(PACKAGING)
 	$(PACKAGING)/bin/pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9.4,<2' uv
 
-# What the module does most, as the compiler's profile: TCP and Multipath TCP with full windows and
-# remedies. The module that records it runs on this machine.
+# The compiler's profile, of the module's most frequent work: TCP and Multipath TCP with full
+# windows and remedies. The module that records it runs on this machine.
 PROFILE := $(CURDIR)/target/pgo/profile.profdata
 # Empty: without the profile, whose module takes minutes to build.
 PGO ?= yes

@@ -55,7 +55,7 @@ impl NetworkChanges {
     fn drain_reports(&self) -> io::Result<bool> {
         let mut any = false;
         loop {
-            // What changed is of no interest, so the rest of a message may be lost.
+            // Only the arrival of a report matters, so the rest of a message may be lost.
             match recv(self.socket.get_ref(), &mut [0; 64], RecvFlags::empty()) {
                 Ok(_) => {}
                 Err(error) => match io::Error::from(error) {

@@ -403,7 +403,7 @@ impl Instance {
         mut signals: Signals,
     ) -> Result<(), Failure> {
         let (mut child, mut orders) = self.start(program, assignment).await?;
-        // What has changed since the plan was made is found by the first look.
+        // The first look finds changes since the plan was made.
         let changes = NetworkChanges::subscribe()?;
         loop {
             if let Some(following) = &mut following {
@@ -436,7 +436,7 @@ impl Instance {
     ) -> io::Result<(Child, ChildStdin)> {
         let again = program.again;
         let mut command = Process::new(&again[0]);
-        // What `ps` shows must not depend on the process that looks.
+        // The name that `ps` shows must not depend on the process that looks.
         if again.len() == 1 {
             command.arg0("anabranch-proxy");
         }

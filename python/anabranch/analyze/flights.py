@@ -37,7 +37,7 @@ _FIRST_TIMEOUT_NS = 1_000_000_000
 """RFC 6298 §2: the retransmission timeout of a SYN."""
 _AT_ONCE, _NOT_AT_ONCE = 1 / 16, 1 / 4
 """Parts of the handshake's round-trip time before which, and after which, an answer shows on which
-side the capture was made (chosen by this project)."""
+side the capture was made (this project)."""
 _SHORT = 0.25
 """The quantile of times that is called short."""
 _LONGEST_NS = 1 << 62

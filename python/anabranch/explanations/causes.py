@@ -1,7 +1,7 @@
 """The causes of lost capacity: their names, words and colours.
 
-The numbers are those of the tables ``activities`` and ``capacity`` of a run with a ledger
-(``anabranch-sim/src/ledger``). The first are the states of a subflow.
+The names are those of the tables ``activities`` and ``capacity`` of a run with a ledger
+(``anabranch-sim/src/ledger``). The first causes are the states of a subflow.
 """
 
 from __future__ import annotations

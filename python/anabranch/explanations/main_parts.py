@@ -9,7 +9,7 @@ _Loss = TypeVar("_Loss")
 _Name = TypeVar("_Name")
 
 NAMED = 0.15
-"""Share of a loss from which sentences name a part of it (chosen by this project)."""
+"""Share of a loss from which sentences name a part of it (this project)."""
 
 
 def grouped(

@@ -6,7 +6,7 @@ from anabranch.results.estimates import Estimate
 
 WORTH = 1.05
 """Improvement that every change must bring. Runs of one scenario that take 10, 20 and 60 s differ
-by up to 2 %, so a smaller improvement may depend on the duration (chosen by this project)."""
+by up to 2 %, so a smaller improvement may depend on the duration (this project)."""
 BROUGHT = f"{(WORTH - 1) * 100:.0f} %"
 
 

@@ -84,7 +84,7 @@ def fit(seen: Observed, file: str, name: str, count: int = SEEDS, told: Told = N
     if all(each.link is None for each in seen.observations):
         raise InputError(f"{file}: too few acknowledgements in order to measure a path")
     twin = _with_hosts(first_guess(seen), file, told)
-    # What jitter does to the estimates depends on how full the queues are.
+    # The effect of jitter on the estimates depends on how full the queues are.
     twin = _calibrated(twin, file, told)
     (runs,) = _runs([twin], count, file, told)
     return Fitted(twin, to_toml(twin, name), tuple(runs), tuple(runs.values()))
@@ -184,7 +184,7 @@ def _link_of(run: Observed, index: int) -> Link | None:
 
 
 def _corrected(path: PathOfTwin, found: Sequence[Link | None]) -> PathOfTwin:
-    """The path with other jitter and delay if its runs do not show what the capture does."""
+    """The path, with corrected jitter and delay if its runs differ from the capture."""
     wanted = path.observation.link
     # A link that seems to vary has no estimate of its jitter.
     known = [each for each in found if each is not None and each.varying is None]
@@ -238,9 +238,10 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
 
 
 def _reinjecting(twin: Twin, now: float, file: str, told: Told) -> tuple[Twin, float]:
-    """The twin with what reinjects as the capture does, and its difference.
+    """The twin with the mechanism whose reinjections match the capture, and its difference.
 
-    These are remedies, or a scheduler that sends data twice.
+    The candidates are remedies, and a scheduler that sends data twice. If none of them is much
+    more like the capture, the twin stays as it is.
     """
     tried = [replace(twin, remedies=each) for each in _REMEDIES]
     if twin.seen.reinjected > _TWICE:

@@ -317,7 +317,10 @@ def _exact(queue: Sample, lost: Mask) -> float:
 
 
 def _blurred(queue: Sample, lost: Mask, slack: float) -> float:
-    """A queue shorter than at most losses, if few packets found a longer one; or infinity."""
+    """Length of a queue from which losses are drops of the queue, if lengths are blurred.
+
+    It is below the length at most losses. If many packets passed a longer queue, it is infinity.
+    """
     if not lost.any():
         return np.inf
     long = queue[lost & (queue >= queue[lost].max() / 2)]

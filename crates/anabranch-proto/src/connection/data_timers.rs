@@ -129,9 +129,9 @@ impl Connection {
         }
     }
 
-    /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
-    /// answered. If the application has released the connection, that ends once the pauses have grown to
-    /// the longest timeout, as in Linux (`tcp_probe_timer`).
+    /// Ask the peer for its window. Probes continue while the peer answers them (RFC 9293
+    /// §3.8.6.1). If the application has released the connection, they stop once their interval has
+    /// reached the longest timeout, as in Linux (`tcp_probe_timer`).
     fn probe_window(&mut self, now: Instant) {
         let probed_at = now - self.probe_pause();
         let silent = self.subflows.iter().all(|ctx| ctx.signs.last_dss() <= probed_at);

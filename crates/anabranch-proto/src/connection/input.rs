@@ -467,7 +467,7 @@ impl Connection {
         self.hand_over(now, slot);
         let ctx = &mut self.subflows[slot];
         if ctx.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
-            // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
+            // RFC 8684 §3.3.1: payload without a mapping cannot be delivered.
             self.subflows.break_off(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         } else if ctx.awaits_mapping() {
             self.check_mapped(now, slot);
@@ -483,8 +483,8 @@ impl Connection {
     }
 }
 
-/// RFC 8684 §3.6: never if the reset says that its reason is there for good. Too much outstanding
-/// data is meant to start again; other reasons take time to pass.
+/// RFC 8684 §3.6: never if the reset is not transient (flag T). Too much outstanding data is meant
+/// to start again; other reasons take time to pass.
 fn retry_after(reset: MpTcprst) -> Retry {
     match reset.reason {
         _ if !reset.transient => Retry::Never,

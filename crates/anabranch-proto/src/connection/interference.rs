@@ -43,7 +43,7 @@ const LATE_MAPPING_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_DATA_FIN_RETRIES: u8 = 4;
 
 /// After this many consecutive window probes or data-level timeouts without a data sequence signal
-/// from the peer, the host assumes that the path strips the options (chosen by this project).
+/// from the peer, the host assumes that the path strips the options (this project).
 const MAX_OPTIONLESS_PROBES: u16 = 4;
 
 impl Connection {

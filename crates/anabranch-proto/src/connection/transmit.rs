@@ -454,8 +454,8 @@ impl Connection {
         segment
     }
 
-    /// A subflow has room, the shared window has not: ask the remedies. RFC 8684 §3.3.5 has the
-    /// window; what to do about it is the sender's affair.
+    /// The shared window is full, but a subflow could send: ask the remedies. RFC 8684 §3.3.5
+    /// defines the window and leaves the reaction to the sender.
     fn on_window_limited(
         &mut self,
         now: Instant,

@@ -525,7 +525,7 @@ mod tests {
         small.offers_less = false;
         assert!(advertise(&mut small, held(1, 1, 0)) > u64::from(u16::MAX) << small.scale());
         assert!(all < field && beyond < u64::from(u16::MAX) << small.scale());
-        // What no segment has said is not promised.
+        // The host has not promised a window that no segment has advertised.
         let limit = window.limit();
         window.poll(held(5_001, 5_001, 0), MSS);
         assert_eq!(window.limit(), limit);

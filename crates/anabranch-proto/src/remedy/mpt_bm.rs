@@ -12,9 +12,10 @@ use crate::view::SubflowView;
 /// Bufferbloat mitigation.
 ///
 /// `limit = lambda · min sRTT / sRTT · cwnd`, on subflows whose smallest sRTT is at least `theta`
-/// (the paper has a threshold, but we do not know its value). There is no limit before the first
-/// sample, and it is never below two segments (this project: the subflow must keep measuring). sRTT
-/// is smoothed by 1/8 per sample as in RFC 6298, with about one sample per acknowledgement.
+/// (the paper has a threshold, whose value this project does not know). There is no limit before
+/// the first sample, and it is never below two segments (this project: the subflow must keep
+/// measuring). sRTT is smoothed by 1/8 per sample as in RFC 6298, with about one sample per
+/// acknowledgement.
 ///
 /// **Fixed point.** The limit takes effect when sRTT exceeds lambda · min sRTT. MPT-BM does not
 /// change the congestion window. Windows grow only while they limit the sender, and a capped

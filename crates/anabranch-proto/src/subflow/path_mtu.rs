@@ -263,7 +263,7 @@ mod tests {
         let size = path_mtu.next_probe().expect("a search is under way");
         path_mtu.on_probe_sent(1, 1001, size);
         assert!(path_mtu.on_too_big(1200, true), "the probe is in flight");
-        // What it carried arrives in pieces, which says nothing about its size.
+        // The probe's data arrives in pieces, which says nothing about the probe's size.
         assert!(!path_mtu.on_acknowledged(1001));
         assert_eq!((path_mtu.value(), path_mtu.next_probe()), (1076, Some(1138)));
     }

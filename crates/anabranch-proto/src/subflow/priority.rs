@@ -1,6 +1,6 @@
 //! Requests to use a subflow only if no regular subflow is usable. RFC 8684 §3.3.8.
 
-/// Who has requested to use the subflow as a backup.
+/// Requests to use the subflow as a backup, by requester.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Priority {
     /// This host requested it of the peer with MP_JOIN or MP_PRIO, and does the same itself.

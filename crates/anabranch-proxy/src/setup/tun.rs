@@ -51,8 +51,8 @@ impl Tun {
         for flag in self.families.iter().map(|family| family.flag()) {
             let route = format!("route add default dev {name} table {table} proto {PROTOCOL}");
             up.push(Step::ip(format!("{flag} {route}")));
-            // What has a more specific route than the default one, such as the local network, stays
-            // there.
+            // Traffic with a more specific route than the default one, such as that to the local
+            // network, keeps this route.
             let main = format!("lookup main suppress_prefixlength 0 priority {}", self.first);
             for way in [main, format!("lookup {table} priority {table}")] {
                 let rule = format!("fwmark {MARK:#x} {way} protocol {PROTOCOL}");

@@ -41,7 +41,7 @@ pub(super) fn prepare(socket: &TcpStream) -> io::Result<()> {
     SockRef::from(socket).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE))
 }
 
-/// An end between which bytes are carried. They are not copied on their way.
+/// One end of a connection that carries bytes. The bytes are not copied on their way.
 pub(super) trait End {
     /// Whether bytes that were given reach the peer even if the end is dropped.
     const KEEPS_BYTES: bool;

@@ -179,7 +179,7 @@ impl Arrivals {
             let ends = flow.received_over(receiver, |over| *over == path);
             each.received = ends.in_order + ends.out_of_order;
         }
-        // What waits on a subflow has arrived as well.
+        // Data that waits on a subflow has arrived as well.
         let on_subflows = receiver.waiting_on_subflows(flow.connection);
         for (subflow, bytes) in receiver.subflows(flow.connection).iter().zip(on_subflows) {
             if let Some(path) = flow.path_of(flow.sender.opposite(), subflow) {

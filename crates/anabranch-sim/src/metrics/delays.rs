@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn mode_is_the_middle_of_the_fullest_bin() {
         assert_eq!(mode_ms(&[5.0, 41.0, 59.9, 60.0, 100.0]), 50.0);
-        assert_eq!(mode_ms(&[5.0, 30.0]), 10.0, "of equals, the first");
+        assert_eq!(mode_ms(&[5.0, 30.0]), 10.0, "ties go to the lowest bin");
     }
 
     #[test]
