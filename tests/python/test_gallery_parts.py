@@ -22,7 +22,7 @@ from anabranch.gallery.claims import (
     for_each,
     least,
 )
-from anabranch.gallery.entry import Cell, Factors, Tier, ScenarioText, grid, joined, key_of
+from anabranch.gallery.entry import Cell, Factors, ScenarioText, Tier, grid, joined, key_of
 from anabranch.gallery.measures import (
     by_seed,
     derived,

@@ -66,6 +66,13 @@ def test_a_run_with_three_changes_reads_its_scenario_once(
         assert _OPENED.count(str(file)) == 1
 
 
+def test_a_report_of_a_run_reads_the_settings_once(
+    file: Path, tmp_path: Path, loads: list[str]
+) -> None:
+    assert run_command(["run", str(file), *options(), "--out", str(tmp_path / "out")]) == 0
+    assert len(loads) == 1
+
+
 def test_seeds_share_one_scenario(file: Path, loads: list[str]) -> None:
     before = _core.scenarios_read()
     assert run_command(["run", str(file), *options(), "--seeds", "3"]) == 0

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
 
 from anabranch import _core
 from anabranch.gallery.entry import Cell, ScenarioText
@@ -50,7 +47,7 @@ class Case:
     @property
     def duration_s(self) -> float:
         """Time that a run simulates, in s."""
-        return nanoseconds(settings_of(self.toml)["duration"]) / 1e9
+        return nanoseconds(loading.settings_in(self.toml)["duration"]) / 1e9
 
     def for_machine(self, machine: str) -> Case:
         """The case with hosts that have the rules of the machine's kernel."""
@@ -100,12 +97,6 @@ def timed(scenario: _core.Scenario) -> _core.Scenario:
             block = {"kind": "blocks", "block_size": workload["size"], "count": 1}
             new[f"connection.{connection['name']}.workload"] = block
     return loading.changed(scenario, new)
-
-
-@cache
-def settings_of(toml: str) -> Mapping[str, Any]:
-    """A normalised scenario as plain values."""
-    return tomllib.loads(toml)
 
 
 def durations(cases: Iterable[Case]) -> str:

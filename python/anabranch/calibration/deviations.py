@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.calibration.case import VIRTUAL, settings_of
+from anabranch.calibration.case import VIRTUAL
 from anabranch.gallery import bounds
 from anabranch.results.bounds import Bound
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.flows import flows
+from anabranch.scenarios.loading import settings_in
 
 GOODPUT, COMPLETION, MEDIAN_DELAY, TAIL_DELAY, LONGEST_STALL = (
     "goodput_mbps",
@@ -166,7 +167,7 @@ def _found(results: Results, what: str, paths: str) -> Iterator[Distribution]:
 
 
 def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Compared]:
-    settings = settings_of(scenarios[runs["cell"][0]])
+    settings = settings_in(scenarios[runs["cell"][0]])
     name = runs["connection"][0]
     directions = flows(settings)
     (connection,) = (each for each in directions if each["name"] == name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anabranch.calibration.case import Case, settings_of, timed
+from anabranch.calibration.case import Case, timed
 from anabranch.errors import InputError
 from anabranch.live.support import objection
 from anabranch.results.folder import shortened
@@ -46,7 +46,7 @@ def _case(file: Path) -> Case:
 
 def unlike_linux(cases: Sequence[Case]) -> str | None:
     """A note about scenarios in which the engine does not follow Linux; `None` if there is none."""
-    found = {case.name: _unlike(settings_of(case.toml)) for case in cases}
+    found = {case.name: _unlike(loading.settings_in(case.toml)) for case in cases}
     keys = list(dict.fromkeys(key for differs in found.values() for key in differs))
     if not keys:
         return None

@@ -16,6 +16,7 @@ from anabranch.reports.figures import Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
+from anabranch.scenarios.loading import settings_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -216,7 +217,7 @@ def series(
         figures.series(axes, lines, y)
         dress(axes, look, x)
         if down:
-            outages.shade(axes, results.scenarios[found["cell"][0]], shift_s=zero_s)
+            outages.shade(axes, settings_in(results.scenarios[found["cell"][0]]), shift_s=zero_s)
 
     return draw
 

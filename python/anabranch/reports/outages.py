@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -74,14 +73,16 @@ def _in_order(path: Mapping[str, Any]) -> list[tuple[float, Mapping[str, Any]]]:
 
 
 def shade(
-    axes: Axes, toml: str, colours: Mapping[str, str] | None = None, shift_s: float = 0
+    axes: Axes,
+    scenario: Mapping[str, Any],
+    colours: Mapping[str, str] | None = None,
+    shift_s: float = 0,
 ) -> None:
     """Shade outages, and mark changes with a line, in a drawing over time in seconds.
 
-    `toml` is the normalised scenario. `colours` gives the colour of each path; the default is grey.
+    The scenario is normalised. `colours` gives the colour of each path; the default is grey.
     `shift_s` is the time that the drawing shows as 0.
     """
-    scenario = tomllib.loads(toml)
     colours = colours or {}
     left, right = axes.get_xlim()
     for outage in outages(scenario):

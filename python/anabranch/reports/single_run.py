@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from anabranch.results import metrics
 from anabranch.results.estimates import Sample, number, percent
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.flows import flows
+from anabranch.scenarios.loading import settings_in
 from anabranch.words import listed
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def save(results: Results, folder: Path) -> None:
 def finding(results: Results) -> list[str]:
     """The first connection's goodput, the capacity of its paths, and the share of each path."""
     (toml,) = results.scenarios.values()
-    scenario = tomllib.loads(toml)
+    scenario = settings_in(toml)
     row, connection = results.runs.row(0, named=True), flows(scenario)[0]
     delivered = f"{row['connection']} delivered {number(row['goodput_mbps'])} Mbit/s"
     capacity = outages.capacity_mbps(scenario, connection)
@@ -179,7 +179,7 @@ def _finish(axes: Axes, results: Results) -> None:
     axes.set_ylim(0)
     colours = {group["path_name"][0]: style.colour for _, group, style in _subflows(results)}
     (toml,) = results.scenarios.values()
-    outages.shade(axes, toml, colours)
+    outages.shade(axes, settings_in(toml), colours)
 
 
 def _cut_spikes(axes: Axes, series: Sequence[Sample]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,12 @@ def read_text(file: str | os.PathLike[str], name: str | None = None) -> str:
         )
     with reading(name, "name a TOML file (anabranch twin makes one from a capture)"):
         return data.decode()
+
+
+@cache
+def settings_in(text: str) -> Mapping[str, Any]:
+    """The settings in the text of a normalised scenario, which is read once."""
+    return tomllib.loads(text)
 
 
 def toml_in(text: str, name: str, hint: str = "") -> TomlTable:

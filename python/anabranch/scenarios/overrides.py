@@ -25,8 +25,8 @@ class Overrides:
     """For each kind of policy that changes (`custom.KINDS`), a built-in name or ``FILE.py:CLASS``.
 
     The policies apply to all Multipath TCP connections, and congestion controls also to TCP
-    connections. If connections have the user's own policy of this kind, another custom policy replaces
-    those only.
+    connections. If connections have the user's own policy of this kind, another custom policy
+    replaces those only.
     """
 
     def __bool__(self) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import textwrap
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, S
 from anabranch.reports.single_run import mean_words, rate_mbps
 from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import NothingMeasured, Results
+from anabranch.scenarios.loading import settings_in
 from anabranch.scenarios.quantities import bits_per_second, byte_count, nanoseconds, packets
 from anabranch.sweeps.factors import short_names
 
@@ -369,9 +369,9 @@ def _draw_over_time(
         row = cell.row(0, named=True)
         label = ", ".join(f"{_shown(results, name)} {_word(row[name])}" for name in told_by)
         lines[label] = (*rate_mbps(once, "bytes_delivered"), style)
-        drawn.append(results.scenarios[row["cell"]])
+        drawn.append(settings_in(results.scenarios[row["cell"]]))
     figures.series(axes, lines, f"goodput (Mbit/s, {mean_words(results.samples)})")
     axes.set_xlim(0)
     axes.set_ylim(0)
-    if len({str(tomllib.loads(toml)["path"]) for toml in drawn}) == 1:
+    if drawn and all(each["path"] == drawn[0]["path"] for each in drawn):
         outages.shade(axes, drawn[0])

@@ -25,6 +25,7 @@ from anabranch.reports.outages import shade
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.scenarios.loading import settings_in
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, NetworkPath
 
@@ -333,7 +334,7 @@ def _flapping_over_time(arm: str) -> Draw:
         )  # fmt: skip
         axes.set(xlabel="time (s)", ylabel="throughput (Mbit/s)")
         axes.set_ylim(0, 1.15 * SUM_MBPS)
-        shade(axes, results.scenarios[rows["cell"][0]], COLOURS)
+        shade(axes, settings_in(results.scenarios[rows["cell"][0]]), COLOURS)
 
     return draw
 
