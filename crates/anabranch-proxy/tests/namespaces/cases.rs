@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -90,32 +91,45 @@ pub(crate) fn run_all(arguments: &[String]) {
     if let Some(missing) = missing() {
         return println!("namespaces skipped: {missing}");
     }
-    // The cases measure time, while other tests use the processors. They need little processor time,
-    // but without delay. Without the privilege, they run at normal priority.
-    let _ = rustix::process::nice(-10);
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    let mut failed = 0;
-    for (name, case, tries) in CASES {
-        if filter.is_some_and(|filter| !name.contains(filter.as_str())) {
-            continue;
+    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
+    let failed = AtomicI32::new(0);
+    // All cases mostly wait, so those that measure time run next to the others. They need little
+    // processor time, but without delay, also while other tests use the processors. Without the
+    // privilege, they run at normal priority.
+    thread::scope(|scope| {
+        for (measure, nice) in [(true, -10), (false, -5)] {
+            let of_lane = move |case: &&(&str, Case, usize)| (case.2 > 1) == measure;
+            let failed = &failed;
+            scope.spawn(move || {
+                // On Linux, a thread has its own priority, which its programs inherit.
+                let _ = rustix::process::nice(nice);
+                for (name, case, tries) in CASES.iter().filter(of_lane) {
+                    if chosen(name) && !passes(name, *case, *tries) {
+                        failed.store(1, Ordering::Relaxed);
+                    }
+                }
+            });
         }
-        let started = Instant::now();
-        let mut outcome = case();
-        for _ in 1..tries {
-            let Err(error) = &outcome else { break };
-            println!("    again, on a machine that may be busy: {error}");
-            outcome = case();
-        }
-        let took = started.elapsed().as_secs_f64();
-        match outcome {
-            Ok(()) => println!("{name} ... ok ({took:.1} s)"),
-            Err(error) => {
-                println!("{name} ... FAILED ({took:.1} s): {error}");
-                failed += 1;
-            }
-        }
+    });
+    exit(failed.into_inner());
+}
+
+/// Run a case, and print its outcome. Returns `true` if it passes.
+fn passes(name: &str, case: Case, tries: usize) -> bool {
+    let started = Instant::now();
+    let mut outcome = case();
+    for _ in 1..tries {
+        let Err(error) = &outcome else { break };
+        println!("    again, on a machine that may be busy: {error}");
+        outcome = case();
     }
-    exit(failed.min(1));
+    let took = started.elapsed().as_secs_f64();
+    match &outcome {
+        Ok(()) => println!("{name} ... ok ({took:.1} s)"),
+        Err(error) => println!("{name} ... FAILED ({took:.1} s): {error}"),
+    }
+    outcome.is_ok()
 }
 
 /// Means that this host lacks.
