@@ -119,6 +119,16 @@ fn ipv6_only(world: &World) -> Result {
     Ok(world.client.run("sysctl -qw net.ipv6.conf.c1.disable_ipv6=1").map(drop)?)
 }
 
+/// Wait until the uplinks have brought the first data of a transfer.
+pub(crate) fn wait_for_data(world: &World, before: [f64; 2]) -> Result {
+    for _ in 0..200 {
+        if received(world)?.iter().sum::<f64>() > before.iter().sum::<f64>() + 1e5 {
+            return Ok(());
+        }
+    }
+    Err("no data arrives".into())
+}
+
 /// Bytes received over both uplinks.
 pub(crate) fn received(world: &World) -> Result<[f64; 2]> {
     let of = |uplink: &str| {

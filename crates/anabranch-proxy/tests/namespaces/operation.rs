@@ -2,23 +2,23 @@
 //! costs no data, and logs name no destination.
 
 use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
 
 use crate::cases::{DESTINATION, DESTINATION_PORT, FAST, Result, WIFI, World, require, this};
+use crate::ipv6::{received, wait_for_data};
 
 /// After SIGTERM, the relay carries open connections to their end, and then ends itself.
 pub(crate) fn draining() -> Result {
     let world = World::new([WIFI, WIFI])?;
-    let _client = world.start_client("--uplink c1 --uplink c2")?;
+    let _client = world.start_client("--uplink c1 --uplink c2 --metrics 127.0.0.1:9124")?;
     // The destination sends its end long before the client has everything.
     for ending in ["", "closed:"] {
         let mut relay = world.start_relay("")?;
+        let before = received(&world)?;
         let target = format!("{ending}{DESTINATION}:{DESTINATION_PORT}");
         let mut command = world.client.command(&this());
         let long = command.args(["--fetch", &target, "3000000", "1"]).stdout(Stdio::piped());
         let long = long.spawn()?;
-        thread::sleep(Duration::from_millis(500));
+        wait_for_data(&world, before)?;
         relay.end("-TERM")?;
         let status = relay.child.wait()?;
         require(status.success(), format!("the relay ends with {status}"))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::cases::{
     DESTINATION, DESTINATION_PORT, FAST, PORT, RELAY, Result, WIFI, World, require, this, unchanged,
 };
-use crate::ipv6::{self, DESTINATION_IPV6, RELAY_IPV6, received};
+use crate::ipv6::{self, DESTINATION_IPV6, RELAY_IPV6, received, wait_for_data};
 use crate::rooms::{Room, Running, output};
 
 /// Port of the servers on the client and on the relay, which are neighbours.
@@ -98,17 +98,18 @@ pub(crate) fn ipv6() -> Result {
 pub(crate) fn draining() -> Result {
     let world = World::new([WIFI, WIFI])?;
     let _relay = world.start_relay("")?;
-    let mut client = world.start_client("--uplink c1 --uplink c2 --tun")?;
+    let options = "--uplink c1 --uplink c2 --tun --metrics 127.0.0.1:9124";
+    let mut client = world.start_client(options)?;
     let target = format!("direct:{DESTINATION}:{DESTINATION_PORT}");
     let mut command = world.client.command(&this());
-    let long = command.args(["--fetch", &target, "3000000", "1"]).stdout(Stdio::piped()).spawn()?;
-    thread::sleep(Duration::from_millis(500));
+    let long = command.args(["--fetch", &target, "6000000", "1"]).stdout(Stdio::piped()).spawn()?;
+    wait_for_data(&world, [0.0; 2])?;
     client.signal("-TERM")?;
     client.wait_for("draining")?;
     let new = fetch(&world.client, DESTINATION, DESTINATION_PORT, 1000)?;
     require(new.contains("refused"), format!("a new connection: {new}"))?;
     let long = String::from_utf8(long.wait_with_output()?.stdout)?;
-    require(long.starts_with("3000000 "), format!("an open connection: {long}"))?;
+    require(long.starts_with("6000000 "), format!("an open connection: {long}"))?;
     require(client.child.wait()?.success(), "the client fails")
 }
 
