@@ -88,7 +88,9 @@ class Tier:
         scenario = self.scenario(name or ", ".join(levels), paths, connections, **others)
         return Cell(
             key_of(*levels),
-            ScenarioText(scenario.name, loading.of(scenario).to_toml()) if keep_starts else scenario,
+            ScenarioText(scenario.name, loading.of(scenario).to_toml())
+            if keep_starts
+            else scenario,
             factors,
             keep_blocks=keep_blocks,
             keep_samples=keep_samples,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
@@ -97,10 +97,9 @@ def _later(curve: str, other: str) -> Quantity:
 _NEXT_TO_TCP = "next to one NewReno flow"
 _claim = partial(claim, needs=all_carried)
 
-CLAIMS = (
-    *(
-        _claim(
-            f"E10.balia-{name}",
+CLAIMS = {
+    **{
+        f"E10.balia-{name}": _claim(
             f"{where}, BALIA takes about the share of one TCP flow.",
             "Peng et al. 2016: TCP-friendliness; range: this project",
             nsdi11_lia.mean_shares(BALIA, core, f", {core}"),
@@ -111,9 +110,8 @@ CLAIMS = (
             ("random-loss", "With random loss", RANDOM_LOSS),
             ("red", "At a RED queue", RED_QUEUE),
         )
-    ),
-    _claim(
-        "E10.balia-control",
+    },
+    "E10.balia-control": _claim(
         "Two uncoupled subflows take more than the share of one TCP flow (negative control).",
         "this project",
         for_each(
@@ -123,17 +121,15 @@ CLAIMS = (
         ),
         where=_NEXT_TO_TCP,
     ),
-    _claim(
-        "E10.balia-responsive",
+    "E10.balia-responsive": _claim(
         "BALIA takes up new capacity later than uncoupled subflows and sooner than OLIA.",
         "Peng et al. 2016: responsiveness; step: this project",
         _later(BALIA, UNCOUPLED),
         _later(OLIA, BALIA),
         where=f"second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
     ),
-    *(
-        _claim(
-            f"E10.balia-scenario-c-{other.lower()}",
+    **{
+        f"E10.balia-scenario-c-{other.lower()}": _claim(
             f"In scenario C, TCP users get at least as much goodput next to {more} as next to "
             f"{less}.",
             "Peng et al. 2016: friendliness; check: this project",
@@ -141,8 +137,8 @@ CLAIMS = (
             bounds="E10.balia-scenario-c",
         )
         for other, more, less in ((LIA, BALIA, LIA), (OLIA, OLIA, BALIA))
-    ),
-)
+    },
+}
 
 
 def notes(results: Results) -> list[str]:
@@ -190,7 +186,7 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **START},
     source=Source("The authors ran BALIA in the original kernel.", ("congestion_control",)),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "A step of capacity",

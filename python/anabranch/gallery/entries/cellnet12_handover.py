@@ -5,7 +5,7 @@ from functools import partial
 from typing import Literal
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
+from anabranch.gallery.claims import Quantity, carried, claim, each, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
 from anabranch.gallery.shared.connections import flow, outages
@@ -60,9 +60,8 @@ def _pauses(event: str, bound: str) -> tuple[Quantity, ...]:
 
 _noticed = partial(claim, needs=carried("3g", *at.every(MODES, OFF)))
 
-CLAIMS = (
-    _noticed(
-        "HO.a-continues",
+CLAIMS = {
+    "HO.a-continues": _noticed(
         "When WiFi is turned off, the connection soon continues over 3G in every mode, and TCP "
         "waits for WiFi.",
         "CellNet'12: 'smooth handovers'",
@@ -70,8 +69,7 @@ CLAIMS = (
         Quantity("longest pause, TCP", PAUSE.median(at(TCP, OFF)), "TCP"),
         where=OFF,
     ),
-    claim(
-        "HO.b-single-path-dips",
+    "HO.b-single-path-dips": claim(
         "Single-path mode pauses longer than backup mode, since it opens the next subflow only "
         "when the first is gone.",
         "CellNet'12; RFC 8041, §2.2",
@@ -81,30 +79,27 @@ CLAIMS = (
             lambda event: PAUSE.ratio(at(SINGLE, event), at(BACKUP, event)),
         ),
     ),
-    _noticed(
-        "HO.c-full-adds-up",
+    "HO.c-full-adds-up": _noticed(
         "Full mode has more goodput than backup mode, which keeps 3G for the time without WiFi.",
         "CellNet'12; RFC 8041, §2.2",
         Quantity("goodput, full / backup", GOODPUT.ratio(at(FULL, OFF), at(BACKUP, OFF))),
         Quantity("3G's share of the bytes, backup", share("3g").median(at(BACKUP, OFF)), "share"),
         where=OFF,
     ),
-    _noticed(
-        "HO.e-cured",
+    "HO.e-cured": _noticed(
         "With opportunistic retransmission and penalisation, full mode has more goodput than "
         "backup mode.",
         "this project; NSDI'12",
         Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF))),
         where=OFF,
     ),
-    claim(
-        "HO.d-silence",
+    "HO.d-silence": claim(
         "When WiFi falls silent without notice, an upload continues after retransmission timeouts.",
         "this project",
         _pauses(SILENT, "HO.a-continues MPTCP"),
         where=SILENT,
     ),
-)
+}
 
 
 def notes(results: Results) -> list[str]:
@@ -142,7 +137,7 @@ ENTRY = Entry(
     source=Source(
         "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.", ("remedies",)
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "Longest pause",

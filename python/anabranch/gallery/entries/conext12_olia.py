@@ -6,7 +6,7 @@ from functools import partial
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import by_seed, in_words, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
@@ -89,9 +89,8 @@ def leaves_more(curve: str, other: str) -> tuple[Quantity, ...]:
 
 _claim = partial(claim, needs=all_carried)
 
-CLAIMS = (
-    _claim(
-        "E10.olia-p1",
+CLAIMS = {
+    "E10.olia-p1": _claim(
         "Multipath users with LIA reduce the goodput of the TCP users on the shared link.",
         "CoNEXT'12, problem P1",
         for_each(
@@ -101,14 +100,12 @@ CLAIMS = (
             "mean goodput of TCP users next to LIA, both ratios of users",
         ),
     ),
-    _claim(
-        "E10.olia-leaves-more",
+    "E10.olia-leaves-more": _claim(
         "TCP users get more goodput next to OLIA than next to LIA.",
         "CoNEXT'12, scenario C",
         leaves_more(OLIA, LIA),
     ),
-    _claim(
-        "E10.olia-loses-nothing",
+    "E10.olia-loses-nothing": _claim(
         "Multipath users with OLIA get no less goodput than over their own link alone.",
         "CoNEXT'12: Pareto optimality",
         for_each(
@@ -118,13 +115,12 @@ CLAIMS = (
             "mean goodput of multipath users with OLIA, both ratios of users",
         ),
     ),
-    _claim(
-        "E10.balia-between",
+    "E10.balia-between": _claim(
         "TCP users get more goodput next to BALIA than next to uncoupled subflows.",
         "Peng et al., 2016: friendliness against responsiveness",
         leaves_more(BALIA, UNCOUPLED),
     ),
-)
+}
 
 
 def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[Panel, Panel]:
@@ -186,7 +182,7 @@ ENTRY = Entry(
     source=Source(
         "CoNEXT 2012 ran OLIA in the original kernel of its time.", ("congestion_control",)
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E10.olia-leaves-more",
     panels=panels_of_users(""),
     overview=Overview(

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, claim, for_each
+from anabranch.gallery.claims import Needs, Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, Levels, waiting_ms
@@ -151,15 +151,13 @@ def _downloads(
 _video_claim = partial(claim, needs=_both_used(STREAM), where=_UNEQUAL_VIDEO)
 _SYMMETRIC = "|throughput of chunks, ECF / lowest RTT − 1|, {} Mbit/s"
 
-CLAIMS = (
-    _video_claim(
-        "E11.ecf-restarts",
+CLAIMS = {
+    "E11.ecf-restarts": _video_claim(
         f"With ECF, congestion windows hardly ever restart after idle times ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 486 with the default scheduler, 382 with BLEST, 16 with ECF (second-hand)",
         Quantity("window restarts after idle times, ECF / lowest RTT", _over_default(_restarts)),
     ),
-    claim(
-        "E11.daps-restarts",
+    "E11.daps-restarts": claim(
         f"With DAPS, congestion windows seldom restart after idle times ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 486 with the default scheduler, 92 with DAPS (second-hand)",
         Quantity(
@@ -168,20 +166,17 @@ CLAIMS = (
         needs=_both_used(STREAM, (DEFAULT, DAPS)),
         where=_UNEQUAL_VIDEO,
     ),
-    _video_claim(
-        "E11.ecf-throughput",
+    "E11.ecf-throughput": _video_claim(
         f"With ECF, chunks of video arrive sooner ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17; threshold: this project",
         Quantity("throughput of chunks, ECF / lowest RTT", _over_default(throughput_mbps)),
     ),
-    _video_claim(
-        "E11.ecf-out-of-order",
+    "E11.ecf-out-of-order": _video_claim(
         f"With ECF, data waits out of order for a shorter time ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 99.9 % below 0.8 s, median 1 s by default (second-hand); means: this project",
         Quantity("mean time out of order, ECF / lowest RTT", _over_default(out_of_order_s)),
     ),
-    claim(
-        "E11.ecf-symmetric",
+    "E11.ecf-symmetric": claim(
         "Over equal paths, ECF performs like lowest RTT.",
         "CoNEXT'17; threshold: this project",
         for_each(
@@ -195,21 +190,19 @@ CLAIMS = (
         ),
         needs=_both_used(STREAM),
     ),
-    claim(
-        "E11.ecf-download",
+    "E11.ecf-download": claim(
         "ECF shortens downloads of 512 KiB over paths of 1 and 10 Mbit/s.",
         "CoNEXT'17: by 13 %, up to 20 % from 256 KB on (second-hand); threshold: this project",
         _downloads(512, "{}", ratio),
         needs=_both_used(DOWNLOAD),
     ),
-    claim(
-        "E11.ecf-small-download",
+    "E11.ecf-small-download": claim(
         "Downloads of 128 KiB over paths of 1 and 10 Mbit/s take as long with ECF as with lowest "
         "RTT.",
         "CoNEXT'17: no gain at 128 KB (second-hand); threshold: this project",
         _downloads(128, "|{} − 1|", distance),
     ),
-)
+}
 
 
 def _over_video_rate(of: Callable[[str, float], Values], y: str) -> panels.Draw:
@@ -323,7 +316,7 @@ ENTRY = Entry(
         "CoNEXT 2017 ran version 0.89 of the original kernel over links shaped by tc.",
         ("scheduler",),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E11.ecf-throughput",
     panels=(
         Panel(

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, claim, for_each
+from anabranch.gallery.claims import Needs, Quantity, Unnamed, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
@@ -18,7 +18,7 @@ from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Measure
+from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.words import listed
@@ -115,13 +115,12 @@ def _used(setting: str, curves: Iterable[str], rates: Iterable[int]) -> Needs:
     return wifi_3g.used(*at.every(curves, rates, setting))
 
 
-def _claims(tag: str) -> list[Claim]:
+def _claims(tag: str) -> dict[str, Unnamed]:
     setting = SETTINGS[tag]
     with_wifi = {rate: f"With WiFi at {rate} Mbit/s and {setting.words}" for rate in RATES_MBPS}
-    return [
-        *(
-            claim(
-                f"E1s.1-like-wifi-{rate}-{tag}",
+    return {
+        **{
+            f"E1s.1-like-wifi-{rate}-{tag}": claim(
                 f"{words}, MPTCP with both mechanisms is about as fast as TCP over WiFi.",
                 setting.source,
                 Quantity("mean(M1,2) / mean(TCP WiFi)", _means(MPTCP_M12, TCP_WIFI, rate, tag)),
@@ -129,10 +128,9 @@ def _claims(tag: str) -> list[Claim]:
                 bounds="E1s.1-like-wifi",
             )
             for rate, words in with_wifi.items()
-        ),
-        *(
-            claim(
-                f"E1s.2-regular-slower-{rate}-{tag}",
+        },
+        **{
+            f"E1s.2-regular-slower-{rate}-{tag}": claim(
                 f"{words}, MPTCP is slower without the mechanisms than with both, and than TCP "
                 "over WiFi.",
                 setting.source,
@@ -142,17 +140,15 @@ def _claims(tag: str) -> list[Claim]:
                 bounds="E1s.2-regular-slower",
             )
             for rate, words in with_wifi.items()
-        ),
-        claim(
-            f"E1s.3-heavier-tail-{tag}",
+        },
+        f"E1s.3-heavier-tail-{tag}": claim(
             f"With {setting.words}, the tail of MPTCP with both mechanisms grows with WiFi's rate.",
             setting.source,
             _tail(tag),
             needs=_used(tag, (MPTCP_M12,), RATES_MBPS),
             bounds="E1s.3-heavier-tail",
         ),
-        claim(
-            f"E1s.4-peaks-similar-{tag}",
+        f"E1s.4-peaks-similar-{tag}": claim(
             f"With {setting.words}, the bulk of MPTCP's delays stays where it is as WiFi becomes "
             "faster.",
             f"{setting.source}; medians instead of peaks: this project",
@@ -168,8 +164,7 @@ def _claims(tag: str) -> list[Claim]:
             needs=_used(tag, _BOTH, RATES_MBPS),
             bounds="E1s.4-peaks-similar",
         ),
-        claim(
-            f"E1s.5-less-effective-{tag}",
+        f"E1s.5-less-effective-{tag}": claim(
             f"With {setting.words}, the mechanisms become less effective as WiFi becomes faster.",
             setting.source,
             Quantity(
@@ -185,7 +180,7 @@ def _claims(tag: str) -> list[Claim]:
             needs=_used(tag, _BOTH, (RATES_MBPS[0], RATES_MBPS[-1])),
             bounds="E1s.5-less-effective",
         ),
-    ]
+    }
 
 
 def _mean_over_rate(setting: str, words: str, caption: str) -> Panel:
@@ -257,7 +252,7 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=wifi_3g.cs244_system("CS244'15"),
-    claims=tuple(claim for setting in SETTINGS for claim in _claims(setting)),
+    claims=tuple(each for tag in SETTINGS for each in named(_claims(tag))),
     panels=(
         *(
             Panel(

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, Unnamed, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
 from anabranch.gallery.panels import Axes
@@ -17,7 +17,6 @@ from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 
@@ -60,13 +59,12 @@ def _both_ends(mean: str, ends: Sequence[dict[str, Factor]], then: str) -> Calla
     return describe
 
 
-def _claims(kib: int, model: str) -> list[Claim]:
+def _claims(kib: int, model: str) -> dict[str, Unnamed]:
     where = f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}"
     source = f"Cullen & Barber, CS244'14{'; model: this project' if model == 'fifo' else ''}"
     regular, remedied = _ends(MPTCP, kib, model), _ends(MPTCP_M12, kib, model)
-    return [
-        claim(
-            f"E1j.1-regular-moves-{kib}KiB-{model}",
+    return {
+        f"E1j.1-regular-moves-{kib}KiB-{model}": claim(
             f"More jitter on 3G increases MPTCP's delay ({where}).",
             source,
             Quantity(
@@ -77,8 +75,7 @@ def _claims(kib: int, model: str) -> list[Claim]:
             needs=wifi_3g.used(*regular),
             bounds="E1j.1-regular-moves",
         ),
-        claim(
-            f"E1j.2-m12-stays-{kib}KiB-{model}",
+        f"E1j.2-m12-stays-{kib}KiB-{model}": claim(
             f"With both mechanisms, jitter on 3G hardly changes the delay ({where}).",
             source,
             Quantity(
@@ -89,7 +86,7 @@ def _claims(kib: int, model: str) -> list[Claim]:
             needs=wifi_3g.used(*remedied),
             bounds="E1j.2-m12-stays",
         ),
-    ]
+    }
 
 
 _CS244_MODES_MS = (105, 345)
@@ -197,7 +194,7 @@ ENTRY = Entry(
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=wifi_3g.cs244_system("CS244'14"),
     claims=tuple(
-        claim for kib in JUDGED_KIB for model in MODELS[::-1] for claim in _claims(kib, model)
+        each for kib in JUDGED_KIB for model in MODELS[::-1] for each in named(_claims(kib, model))
     ),
     panels=(
         *(

@@ -4,7 +4,7 @@ from functools import partial
 from itertools import product
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import all_of, claim, for_each
+from anabranch.gallery.claims import all_of, claim, for_each, named
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
@@ -40,9 +40,8 @@ _claim = partial(
     claim, needs=all_of(*(both_used(pair, at.every(STYLES, pair, _SIZE)) for pair in WITH_WLAN))
 )
 
-CLAIMS = (
-    _claim(
-        "E6.e-unbounded-alike",
+CLAIMS = {
+    "E6.e-unbounded-alike": _claim(
         "With unbounded buffers, each scheduler achieves similar goodput.",
         _SOURCE,
         for_each(
@@ -55,8 +54,7 @@ CLAIMS = (
         ),
         where=f"buffers of {UNBOUNDED}",
     ),
-    _claim(
-        "E6.f-bounded-best",
+    "E6.f-bounded-best": _claim(
         "With bounded buffers, lowest RTT with bufferbloat mitigation or with retransmission and "
         "penalisation has the best goodput.",
         _SOURCE,
@@ -70,8 +68,7 @@ CLAIMS = (
         ),
         where=f"buffers of {BOUNDED}",
     ),
-    _claim(
-        "E6.g-least-buffering",
+    "E6.g-least-buffering": _claim(
         "With unbounded buffers, lowest RTT with bufferbloat mitigation has the least buffering "
         "delay.",
         _SOURCE,
@@ -83,7 +80,7 @@ CLAIMS = (
         ),
         where=f"buffers of {UNBOUNDED}",
     ),
-)
+}
 
 
 def notes(results: Results) -> list[str]:
@@ -124,7 +121,7 @@ ENTRY = Entry(
         "CSWS 2014 ran version 0.88 of the original kernel over real links.",
         ("scheduler", "remedies"),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         *(
             Panel(

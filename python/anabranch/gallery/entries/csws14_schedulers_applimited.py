@@ -3,7 +3,7 @@
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entries import csws14_schedulers_bulk
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
@@ -119,9 +119,8 @@ _HIGH_BDP = f"high-BDP, {JUDGED_KBPS} kbit/s"
 _DELAYS = {curve: by_setting(MEAN, at(curve, HIGH, JUDGED_KBPS)) for curve in STYLES}
 _JITTERS = {curve: by_setting(JITTER, at(curve, WIFI_3G, JUDGED_KBPS)) for curve in STYLES}
 
-CLAIMS = (
-    claim(
-        "E5.3a-rr-tail",
+CLAIMS = {
+    "E5.3a-rr-tail": claim(
         "With an application-limited source, round robin more than doubles the lowest possible "
         "delay in many settings.",
         "CSWS'14: about 40 % of the settings have 100 to 1500 % more delay",
@@ -129,8 +128,7 @@ CLAIMS = (
         needs=two_path_design.both_used(RR),
         where=_HIGH_BDP,
     ),
-    claim(
-        "E5.3b-low-rtt-near-lowest",
+    "E5.3b-low-rtt-near-lowest": claim(
         "With an application-limited source, lowest RTT stays near the lowest possible delay.",
         "CSWS'14: 70 % of the settings have 10 to 100 % more delay",
         _above_double(LOW_RTT, "doubled"),
@@ -139,8 +137,7 @@ CLAIMS = (
         ),
         where=_HIGH_BDP,
     ),
-    claim(
-        "E5.4-remedies-alike",
+    "E5.4-remedies-alike": claim(
         "With an application-limited source, the remedies do not change the delay of lowest RTT.",
         "slides of Alay et al.",
         for_each(
@@ -150,15 +147,14 @@ CLAIMS = (
         ),
         where=_HIGH_BDP,
     ),
-    claim(
-        "E5.5-rr-jitter",
+    "E5.5-rr-jitter": claim(
         "Over WLAN and 3G, the jitter of round robin is several times that of lowest RTT.",
         "CSWS'14, NorNet: variance of the delay up to ten times as large; factor: this project",
         Quantity("p95 jitter, RR / LowRTT", ratio(_JITTERS[RR], _JITTERS[LOW_RTT], of="settings")),
         needs=two_path_design.both_used(RR),
         where=f"WLAN and 3G, {JUDGED_KBPS} kbit/s",
     ),
-)
+}
 
 
 def _increases_at(rate_kbps: int) -> Panel:
@@ -238,7 +234,7 @@ ENTRY = Entry(
     design=cells,
     not_varied_because=A_DESIGN,
     source=csws14_schedulers_bulk.SOURCE,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         *map(_increases_at, RATES_KBPS),
         Panel(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.gallery.measures import estimate, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
@@ -46,9 +46,8 @@ def _difference(a: Any, b: Any, axis: int) -> Any:
 
 _WHERE = "buffers of 2 MB"
 
-CLAIMS = (
-    claim(
-        "E5.1a-low-bdp",
+CLAIMS = {
+    "E5.1a-low-bdp": claim(
         "With bulk data at low bandwidth-delay products, every scheduler aggregates nearly all "
         "capacity.",
         "CSWS'14, §4",
@@ -60,8 +59,7 @@ CLAIMS = (
         ),
         needs=both_used(*STYLES),
     ),
-    claim(
-        "E5.1b-rr-like-low-rtt",
+    "E5.1b-rr-like-low-rtt": claim(
         "With bulk data at low bandwidth-delay products, round robin and lowest RTT hardly differ, "
         "because acknowledgements clock both.",
         "CSWS'14, §4",
@@ -71,17 +69,15 @@ CLAIMS = (
         ),
         needs=both_used(RR, LOW_RTT),
     ),
-    claim(
-        "E5.1c-low-rtt-beats-rr",
+    "E5.1c-low-rtt-beats-rr": claim(
         "With bulk data, lowest RTT and its extensions outperform round robin.",
         "slides of Alay et al., discussion; another slide calls round robin and lowest RTT similar",
         (_raises(curve, RR) for curve in (LOW_RTT, RP, BM)),
         needs=both_used(*STYLES),
         where=_WHERE,
     ),
-    *(
-        claim(
-            f"E5.2{name}-high-bdp",
+    **{
+        f"E5.2{name}-high-bdp": claim(
             f"{words} the benefit where buffers limit (2 MB at high bandwidth-delay products).",
             "CSWS'14, §4; slides of Alay et al.",
             _raises(curve),
@@ -93,8 +89,8 @@ CLAIMS = (
             ("a-rp", "Opportunistic retransmission and penalisation raise", RP),
             ("b-bm", "Bufferbloat mitigation raises", BM),
         )
-    ),
-)
+    },
+}
 
 
 def notes(results: Results) -> list[str]:
@@ -137,7 +133,7 @@ ENTRY = Entry(
     design=two_path_design.bulk_cells(COUNTS, BUFFER, SETTINGS),
     not_varied_because=A_DESIGN,
     source=SOURCE,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=two_path_design.panels_of_benefits(
         "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES
     ),

@@ -3,7 +3,7 @@
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
 from anabranch.gallery.shared.connections import LINUX_6_18, network_path, outages, upload
@@ -44,9 +44,8 @@ def cell(tier: Tier, stack: str, event: str) -> Cell:
     return tier.cell(at(stack, event), paths, _connection(stack), warm_up=None)
 
 
-CLAIMS = (
-    claim(
-        "FP.a-one-path",
+CLAIMS = {
+    "FP.a-one-path": claim(
         "While another path works, Linux continues before the shortest reported pause of 20 s.",
         "openmptcprouter 4254: '20 to 50 s without service'; mptcp_net-next 554",
         for_each(
@@ -55,26 +54,23 @@ CLAIMS = (
             lambda stack: STALL_S.median(at(stack, ONE)),
         ),
     ),
-    claim(
-        "FP.b-all-paths",
+    "FP.b-all-paths": claim(
         "If all paths fail for 20 s, the retransmission timers of Linux make the pause as long as "
         "reported.",
         "openmptcprouter 4254: '20 to 50 s without service'; mptcp_net-next 554: 'more than 30 s'",
         Quantity("longest stall in s, Linux", STALL_S.median(at(LINUX, ALL))),
     ),
-    claim(
-        "FP.c-sooner",
+    "FP.c-sooner": claim(
         "With stale_loss_cnt 1, Linux continues earlier.",
         "this project",
         Quantity("longest stall, with 1 / with 4", STALL_S.ratio(at(SOON, ONE), at(LINUX, ONE))),
     ),
-    claim(
-        "FP.d-engine",
+    "FP.d-engine": claim(
         "The engine's path manager continues earlier than Linux.",
         "this project",
         Quantity("longest stall, engine / Linux", STALL_S.ratio(at(ENGINE, ONE), at(LINUX, ONE))),
     ),
-)
+}
 
 
 def notes(results: Results) -> list[str]:
@@ -107,7 +103,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     design=grid(cell, event=(ONE, ALL), stack=STYLES),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="FP.b-all-paths",
     panels=(
         Panel(

@@ -4,7 +4,7 @@ import dataclasses
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import claim, for_each
+from anabranch.gallery.claims import claim, for_each, named
 from anabranch.gallery.entries import failing_paths, restored_paths
 from anabranch.gallery.entries.failing_paths import AGAIN_S, ALL, AT_S, BACKUP, LINUX, ONE, SOON
 from anabranch.gallery.entries.restored_paths import CUBIC, MESSAGES, SHORT, STREAM
@@ -55,9 +55,8 @@ def _shorter(cell: Cell) -> Cell:
     return dataclasses.replace(cell, scenario=shorter)
 
 
-CLAIMS = (
-    claim(
-        "FL1-stalls",
+CLAIMS = {
+    "FL1-stalls": claim(
         "The longest stalls of Linux are those of the model.",
         "this project",
         for_each(
@@ -66,8 +65,7 @@ CLAIMS = (
             lambda *case: STALL_S.ratio(at(KERNEL, *case), at(VIRTUAL, *case)),
         ),
     ),
-    claim(
-        "FL2-shares",
+    "FL2-shares": claim(
         "Linux sends the same part of the bytes over a path that comes back as the model does.",
         "this project",
         for_each(
@@ -78,7 +76,7 @@ CLAIMS = (
             ),
         ),
     ),
-)
+}
 
 
 def notes(results: Results) -> list[str]:
@@ -121,7 +119,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=10, measured_s=80),
     design=_cells,
     not_varied_because=REAL_TIME,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="FL1-stalls",
     panels=(
         *(

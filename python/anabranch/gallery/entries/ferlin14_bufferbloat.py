@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, for_each
+from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import derived, in_words, median
 from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
@@ -107,15 +107,13 @@ def both_used(pair: str, cells: Iterable[Levels]) -> Needs:
 
 _claim = partial(claim, needs=all_of(*(both_used(pair, at.every(STYLES, pair)) for pair in PAIRS)))
 
-CLAIMS = (
-    _claim(
-        "E6.a-rtt-capped",
+CLAIMS = {
+    "E6.a-rtt-capped": _claim(
         "MPT-BM caps the round-trip times of cellular paths, and a smaller λ caps them lower.",
         "IWQoS'14; slides of Alay et al.",
         *(_capped(pair, path.name) for pair, path in _CELLULAR),
     ),
-    _claim(
-        "E6.a2-rtt-near-lambda",
+    "E6.a2-rtt-near-lambda": _claim(
         "MPT-BM caps the round-trip times of cellular paths near λ times their minimum.",
         "slides, algorithm 1 and “RTT capping”; range: this project",
         for_each(
@@ -125,25 +123,20 @@ CLAIMS = (
             "p95 sRTT / (λ × least RTT), every cellular path, with either λ",
         ),
     ),
-    _claim(
-        "E6.b-goodput-kept",
-        "MPT-BM improves goodput slightly.",
-        "slides: by 8 to 15 %",
-        _compared(TRANSFER, "goodput"),
+    "E6.b-goodput-kept": _claim(
+        "MPT-BM improves goodput slightly.", "slides: by 8 to 15 %", _compared(TRANSFER, "goodput")
     ),
-    _claim(
-        "E6.c-steadier",
+    "E6.c-steadier": _claim(
         "MPT-BM reduces the variation of goodput, by about as much as in the slides.",
         "slides: by 15 to 45 %",
         _compared(VARIATION, "variation of goodput"),
     ),
-    _claim(
-        "E6.d-less-waiting",
+    "E6.d-less-waiting": _claim(
         "MPT-BM reduces out-of-order data.",
         "slides: less buffer space and delay",
         _compared(metrics.OUT_OF_ORDER, "bytes out of order"),
     ),
-)
+}
 
 
 def _end_s(results: Results) -> float:
@@ -259,7 +252,7 @@ ENTRY = Entry(
         "The authors ran the original kernel, probably version 0.88, over real links.",
         ("remedies",),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "Round-trip time of 3G2 next to WLAN",

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Tier, grid
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
@@ -179,9 +179,8 @@ def _part(curve: str, report: Report, mbps: float) -> Measure:
     return median(GOODPUT.values(at(curve, report)), 1 / mbps)
 
 
-CLAIMS = (
-    claim(
-        "FR.harmed",
+CLAIMS = {
+    "FR.harmed": claim(
         "If a report has less goodput over all paths than over the best one, so does the model of "
         "Linux.",
         "the reports",
@@ -192,8 +191,7 @@ CLAIMS = (
             f"goodput, {LINUX} / {TCP}, every report of harm",
         ),
     ),
-    claim(
-        "FR.cured",
+    "FR.cured": claim(
         "The engine with opportunistic retransmission and penalisation loses no goodput in any of "
         "these situations.",
         "this project",
@@ -204,9 +202,8 @@ CLAIMS = (
             f"goodput, {ENGINE} / {TCP}, every report",
         ),
     ),
-    *(
-        claim(
-            f"FR.{report.key}",
+    **{
+        f"FR.{report.key}": claim(
             f"The model of Linux has the reported goodput: {report.says}.",
             report.thread,
             Quantity(
@@ -216,8 +213,8 @@ CLAIMS = (
             bounds="FR.as-reported",
         )
         for report in REPORTS
-    ),
-)
+    },
+}
 
 
 def _over_reports(
@@ -265,7 +262,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),
     design=grid(_cell, report=REPORTS, curve=STYLES),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "Goodput of each report",

@@ -3,7 +3,7 @@
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim
+from anabranch.gallery.claims import Quantity, carried, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
 from anabranch.gallery.shared.connections import flow, network_path
@@ -57,32 +57,28 @@ def _redundant_over(
 
 _claim = partial(claim, needs=carried("lte", *at.every(REDUNDANT, NETWORKS), over=0.1))
 
-CLAIMS = (
-    _claim(
-        "RD.a-shorter-tail",
+CLAIMS = {
+    "RD.a-shorter-tail": _claim(
         "With losses, redundant scheduling answers sooner at the 99th percentile than Multipath "
         "TCP with min_rtt and TCP over either path.",
         "ICC'16: 'lowest possible latency'",
         (_redundant_over(other, STRESSED, "p99", P99) for other in (MIN_RTT, TCP_WIFI, TCP_LTE)),
         where=STRESSED,
     ),
-    _claim(
-        "RD.b-halved",
+    "RD.b-halved": _claim(
         "With losses, redundant scheduling halves the mean response time of TCP over the better "
         "path.",
         "ICC'16, abstract: 'can halve the average round-trip time' in one mobile scenario",
         _redundant_over(TCP_WIFI, STRESSED, "mean", MEAN),
         where=STRESSED,
     ),
-    _claim(
-        "RD.c-control",
+    "RD.c-control": _claim(
         "Without losses, redundant scheduling answers about as fast as min_rtt (negative control).",
         "this project",
         _redundant_over(MIN_RTT, CALM, "median", P50),
         where=CALM,
     ),
-    _claim(
-        "RD.d-price",
+    "RD.d-price": _claim(
         "Redundant scheduling pays with bandwidth: its bulk transfers are as slow as TCP over one "
         "path.",
         "ICC'16: 'exchanging bandwidth for latency'",
@@ -90,7 +86,7 @@ CLAIMS = (
         _redundant_over(MIN_RTT, BULK, "goodput", GOODPUT, "MPTCP"),
         where=BULK,
     ),
-)
+}
 
 
 def notes(results: Results) -> list[str]:
@@ -129,7 +125,7 @@ ENTRY = Entry(
         "later scheduler, which keeps a position for each subflow; it stands for theirs here.",
         ("scheduler",),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "Response time with losses",

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import measures, panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
@@ -216,16 +216,14 @@ def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> tuple[Quanti
 
 _claim = partial(claim, needs=all_carried)
 
-CLAIMS = (
-    _claim(
-        "WV.a-ten-queued",
+CLAIMS = {
+    "WV.a-ten-queued": _claim(
         "All subflows together keep about ten packets in the queues.",
         "total alpha of the implementation for Linux",
         map(_queue_of, _LONG),
         where="alone",
     ),
-    _claim(
-        "WV.b-short-queues",
+    "WV.b-short-queues": _claim(
         "Queues are far shorter than with LIA, and overflow rarely.",
         "ICNP'12, slides: 'low buffer consumption', where losses as the sign of congestion bring "
         "'frequent losses'",
@@ -243,45 +241,39 @@ CLAIMS = (
         ),
         where="alone",
     ),
-    _claim(
-        "WV.c-fills",
+    "WV.c-fills": _claim(
         "wVegas fills two paths as LIA does.",
         "this project",
         map(_goodput_of, _LONG),
         where="alone",
     ),
-    _claim(
-        "WV.d-timely",
+    "WV.d-timely": _claim(
         "Within 10 s of a change of load on one path, wVegas shifts more of its traffic than LIA.",
         _TIMELY,
         _more_than_lia("shift of traffic", shift),
         where=LOAD,
     ),
-    _claim(
-        "WV.e-converges",
+    "WV.e-converges": _claim(
         "In the first 10 s after a change, the shares of wVegas are on average nearer to their "
         "final values than those of LIA.",
         _TIMELY,
         _more_than_lia("rest of the way", remaining),
         where=LOAD,
     ),
-    _claim(
-        "WV.f-equal-rates",
+    "WV.f-equal-rates": _claim(
         "Links of 6 and 9 Mbit/s give each of three flows a third of the sum; the flow with both "
         "links has a fifth of its bytes on the link of 6 Mbit/s.",
         "ICNP'12, slides: the example of the Congestion Equality Principle",
         _equal_rates(THREE),
         where=THREE,
     ),
-    _claim(
-        "WV.g-fairer-than-lia",
+    "WV.g-fairer-than-lia": _claim(
         "The three flows are more equal than with LIA and NewReno.",
         "this project; draft-xu, abstract: LIA balances the load 'coarsely'",
         Quantity("largest / smallest goodput, wVegas / LIA", ratio(spread(WVEGAS), spread(LIA))),
         where=THREE,
     ),
-    _claim(
-        "WV.h-one-bottleneck",
+    "WV.h-one-bottleneck": _claim(
         "At one link, a connection with one or two subflows takes the share of one flow of wVegas.",
         "this project; wVegas divides the packets of one flow among the subflows",
         for_each(
@@ -291,22 +283,20 @@ CLAIMS = (
             "share of the link, one and two subflows",
         ),
     ),
-    _claim(
-        "WV.i-short-paths",
+    "WV.i-short-paths": _claim(
         "On short paths, wVegas keeps about ten packets in the queues and fills both paths.",
         "this project; added after WV.a and WV.c were violated",
         _queue_of(SHORT, "WV.a-ten-queued"),
         _goodput_of(SHORT, "WV.c-fills"),
         where="alone",
     ),
-    _claim(
-        "WV.j-apart",
+    "WV.j-apart": _claim(
         "The three flows have the rates of WV.f if the flow with both links starts later.",
         "as WV.f; added after WV.f was violated",
         _equal_rates(APART),
         where=APART,
     ),
-)
+}
 
 
 def _by_path(results: Results, curve: str, network: str, column: str) -> pl.DataFrame:
@@ -392,7 +382,7 @@ ENTRY = Entry(
         grid(_cell, network=(*_SUBFLOWS, APART), curve=(WVEGAS,)),
     ),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="WV.d-timely",
     panels=(
         Panel(

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from anabranch.gallery import measures, panels
-from anabranch.gallery.claims import Quantity, claim, each, for_each
+from anabranch.gallery.claims import Quantity, claim, each, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, difference, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
@@ -154,9 +154,8 @@ _AT_LARGE = f"downloads of {words(LARGE)}"
 _small_over_wifi = partial(_time_ratio, LIA, TCP_WIFI, SMALL)
 _claim = partial(claim, needs=_both_carried)
 
-CLAIMS = (
-    _claim(
-        "IM.a-close-to-best",
+CLAIMS = {
+    "IM.a-close-to-best": _claim(
         "Multipath TCP is at least close to the better path alone, for every size and network.",
         _FOUND,
         for_each(
@@ -166,30 +165,26 @@ CLAIMS = (
             f"{_OVER_BEST}, every size and network",
         ),
     ),
-    _claim(
-        "IM.b-large-faster",
+    "IM.b-large-faster": _claim(
         "Large downloads are faster than over the better path alone.",
         _FOUND,
         _with_lte(f"{_OVER_BEST}, with LTE", partial(_over_best, LARGE)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.c-poor-cellular",
+    "IM.c-poor-cellular": _claim(
         "Large downloads are not faster if the cellular network is poor.",
         f"{_FOUND}; network: this project",
         Quantity("download time, LIA / TCP over WiFi, 3G", _over_best(LARGE, POOR)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.d-small-flows",
+    "IM.d-small-flows": _claim(
         "The smallest downloads end before the cellular path carries much.",
         "this project",
         _with_lte("cellular share", lambda network: median(share(LIA, SMALL, network)), "share"),
         _with_lte("download time, LIA / TCP over WiFi", _small_over_wifi, "time"),
         where=f"downloads of {words(SMALL)}",
     ),
-    _claim(
-        "IM.e-share-grows",
+    "IM.e-share-grows": _claim(
         "The larger the download, the larger the cellular share.",
         "this project",
         each(
@@ -203,29 +198,25 @@ CLAIMS = (
             },
         ),
     ),
-    _claim(
-        "IM.f-uncoupled",
+    "IM.f-uncoupled": _claim(
         "Uncoupled subflows download large files sooner than LIA.",
         "this project",
         _with_lte("download time, uncoupled / LIA", partial(_time_ratio, UNCOUPLED, LIA, LARGE)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.g-olia",
+    "IM.g-olia": _claim(
         "OLIA downloads large files about as fast as LIA.",
         "this project",
         _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.h-slow-path-waits",
+    "IM.h-slow-path-waits": _claim(
         "Data waits longer for earlier data next to 3G than next to LTE.",
         f"{_FOUND}: reassembly waits for packets sent over 3G",
         Quantity("out-of-order delay, LIA, 3G / LTE", _waiting_ratio(POOR, CONSTANT)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.i-traces-wait",
+    "IM.i-traces-wait": _claim(
         "Data waits longer for earlier data if the rates vary and come in bursts.",
         "this project",
         Quantity(
@@ -233,7 +224,7 @@ CLAIMS = (
         ),
         where=_AT_LARGE,
     ),
-)
+}
 
 
 def _over_size(
@@ -308,7 +299,7 @@ ENTRY = Entry(
         "cellular queue": "path.cellular*.limit",
     },
     source=Source("IMC 2013 ran the original kernel over real links.", ("congestion_control",)),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         *(
             Panel(

@@ -3,7 +3,7 @@
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim
+from anabranch.gallery.claims import Quantity, carried, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
@@ -59,32 +59,28 @@ _QUESTION = "slides, last page, as a question; thresholds: this project"
 
 _claim = partial(claim, needs=carried(("ipv4", "ipv6"), *at.every(MPTCP, _ACCESS_RATE)))
 
-CLAIMS = (
-    _claim(
-        "IP.a-sum",
+CLAIMS = {
+    "IP.a-sum": _claim(
         "Where each family's route has its own bottleneck, Multipath TCP reaches the sum of both.",
         _QUESTION,
         Quantity("MPTCP / (TCP over IPv4 + TCP over IPv6)", over_sum(*_CORE), "of both"),
         Quantity("MPTCP / the better TCP", over_largest(*_CORE), "better"),
         where="goodput, bottlenecks in the core",
     ),
-    _claim(
-        "IP.b-control",
+    "IP.b-control": _claim(
         "Where both routes share the bottleneck, Multipath TCP gains nothing (negative control).",
         "this project",
         Quantity("MPTCP / the better TCP", over_largest(*_ACCESS)),
         where="goodput, bottleneck in the access",
     ),
-    _claim(
-        "IP.c-reliability",
+    "IP.c-reliability": _claim(
         "When the route of one family dies silently, Multipath TCP continues over the other, while "
         "TCP over the dead route stalls.",
         _QUESTION,
         Quantity("longest pause of MPTCP", PAUSE.median(at(MPTCP, OUTAGE)), "MPTCP"),
         Quantity("longest pause of TCP over IPv6", PAUSE.median(at(TCP_V6, OUTAGE)), "TCP"),
     ),
-    _claim(
-        "IP.d-returns",
+    "IP.d-returns": _claim(
         "After the outage, Multipath TCP uses the route again.",
         "this project",
         Quantity(
@@ -93,7 +89,7 @@ CLAIMS = (
             describe=_shares_in_words,
         ),
     ),
-)
+}
 
 
 def _draw_shares(results: Results, axes: Axes) -> None:
@@ -135,7 +131,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=120),
     design=grid(_cell, network=_ACCESS_RATE, curve=STYLES),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "Goodput",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part, share
 from anabranch.gallery.parameters import parameters
@@ -57,9 +57,8 @@ def _slow_path_is_used(results: Results) -> str | None:
     return None if used > 0 else "Linux sent nothing over the slow path"
 
 
-CLAIMS = (
-    claim(
-        "S1-linux-is-harmed",
+CLAIMS = {
+    "S1-linux-is-harmed": claim(
         "A path of 2 Mbit/s next to one of 100 Mbit/s makes Linux's Multipath TCP slower than its "
         "TCP, if the slow path has a small delay.",
         "multipath-tcp/mptcp_net-next 381: 15.7 and 26.6 %",
@@ -68,22 +67,20 @@ CLAIMS = (
         needs=_slow_path_is_used,
         where="goodput",
     ),
-    claim(
-        "S2-harm-vanishes",
+    "S2-harm-vanishes": claim(
         "With 25 ms on the slow path, Linux's Multipath TCP is about as fast as TCP.",
         "multipath-tcp/mptcp_net-next 381: 99.1 %",
         _share_of_tcp(LINUX_MPTCP, 25),
         where="goodput",
     ),
-    claim(
-        "S3-cured",
+    "S3-cured": claim(
         "The engine with opportunistic retransmission and penalisation loses no goodput at any of "
         "the three delays.",
         "this project",
         (_share_of_tcp(ENGINE_M12, rtt) for rtt in RTTS_MS),
         where="goodput",
     ),
-)
+}
 
 
 def _over_delay(metric: Metric, *drawn: str, **look: Any) -> panels.Draw:
@@ -133,7 +130,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=10, measured_s=30),
     design=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
     not_varied_because=REAL_TIME,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "Goodput over the slow path's round-trip time",

@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
 from anabranch.gallery.parameters import parameters
@@ -54,9 +54,8 @@ def _goodput(a: str, b: str, asked: int, bound: str = "") -> Quantity:
 
 _REQUESTED_KB = (JUDGED_KB, 200)
 
-CLAIMS = (
-    claim(
-        "L1-linux-is-harmed",
+CLAIMS = {
+    "L1-linux-is-harmed": claim(
         "With small buffers, Linux's Multipath TCP over WiFi and 3G is slower than its TCP over "
         "WiFi.",
         "this project; NSDI'12, Fig. 4, for the Linux of 2012",
@@ -64,8 +63,7 @@ CLAIMS = (
         needs=used(at(LINUX_MPTCP)),
         where="goodput",
     ),
-    claim(
-        "L2-half-is-lost",
+    "L2-half-is-lost": claim(
         "With 200 kB in both buffers, as Linux counts, its Multipath TCP has about half the "
         "goodput of TCP over WiFi.",
         "this project; single runs during the design: 3.97 Mbit/s, queues of 53 and 333 packets",
@@ -73,8 +71,7 @@ CLAIMS = (
         needs=used(at(LINUX_MPTCP)),
         where="goodput",
     ),
-    claim(
-        "L3-cured",
+    "L3-cured": claim(
         "On the same links, the engine with opportunistic retransmission and penalisation loses no "
         "goodput.",
         "this project; NSDI'12",
@@ -85,7 +82,7 @@ CLAIMS = (
         needs=used(at(ENGINE_M12), at(LINUX_MPTCP)),
         where="goodput",
     ),
-)
+}
 
 
 def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
@@ -128,7 +125,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=10, measured_s=60),
     design=grid(_cell, asked=ASKED_KB, curve=_CURVES),
     not_varied_because=REAL_TIME,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "Goodput over the buffers",

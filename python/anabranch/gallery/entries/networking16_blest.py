@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, Unnamed, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.shared.connections import flow, network_path
@@ -15,7 +15,7 @@ from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source, original, with_artefact
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
-from anabranch.results.claims import Claim, Measure
+from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Cbr, NetworkPath
 
@@ -130,48 +130,43 @@ def _daps_uses_both(paths: str, results: Results) -> str | None:
     return None if shares.min() > 0.01 and shares.max() < 0.99 else "DAPS uses one path"
 
 
-def _frames(name: str, statement: str, source: str, curve: str, paths: str) -> Claim:
+def _frames(statement: str, source: str, curve: str, paths: str) -> Unnamed:
     """A claim about the delay of frames at a constant rate."""
     words = f"mean delay of frames, {curve} / lowest RTT"
     quantity = Quantity(words, _over_min_rtt(MEAN, curve, paths, CBR))
     source = f"Networking'16: {source} (second-hand)"
     needs = partial(_daps_uses_both, paths) if curve == DAPS else None
-    return claim(name, statement, source, quantity, needs=needs, where=paths)
+    return claim(statement, source, quantity, needs=needs, where=paths)
 
 
-CLAIMS = (
-    claim(
-        "E11.blest-reinjections",
+CLAIMS = {
+    "E11.blest-reinjections": claim(
         "Over 3G and WLAN, BLEST avoids retransmissions at data level (reinjections), about as "
         "many as in the paper.",
         "Networking'16: 366 packets with lowest RTT, 70 with BLEST (second-hand)",
         _heterogeneous("reinjections", REINJECTIONS),
         needs=_reinjects,
     ),
-    claim(
-        "E11.blest-goodput",
+    "E11.blest-goodput": claim(
         "Over 3G and WLAN, BLEST improves goodput.",
         "Networking'16: by 12 % (second-hand)",
         _heterogeneous("goodput", TRANSFER),
         needs=_reinjects,
     ),
-    claim(
-        "E11.blest-readings",
+    "E11.blest-readings": claim(
         "BLEST has fewer reinjections and more goodput also if the delays are round trips, or the "
         "loss is smaller.",
         "Networking'16: 70 for 366 packets, 12 % (second-hand); readings: this project",
         _in_readings("reinjections", REINJECTIONS, "E11.blest-reinjections"),
         _in_readings("goodput", TRANSFER, "E11.blest-goodput"),
     ),
-    claim(
-        "E11.blest-out-of-order",
+    "E11.blest-out-of-order": claim(
         "Over 3G and WLAN, BLEST reduces out-of-order data.",
         "Networking'16: by 19 % (second-hand)",
         _heterogeneous("bytes out of order", metrics.OUT_OF_ORDER),
         needs=_reinjects,
     ),
-    claim(
-        "E11.blest-homogeneous",
+    "E11.blest-homogeneous": claim(
         "Over equal paths, BLEST has the same goodput as lowest RTT.",
         "Networking'16",
         Quantity(
@@ -180,36 +175,32 @@ CLAIMS = (
         ),
         where="goodput",
     ),
-    _frames(
-        "E11.blest-cbr",
+    "E11.blest-cbr": _frames(
         "With BLEST, frames at a constant rate arrive sooner than with lowest RTT, by about as "
         "much as in the paper.",
         "62.8 against 68 ms",
         BLEST,
         HETEROGENEOUS,
     ),
-    _frames(
-        "E11.otias-cbr",
+    "E11.otias-cbr": _frames(
         "With OTIAS, frames at a constant rate arrive sooner than with lowest RTT.",
         "53.2 against 68 ms",
         OTIAS,
         HETEROGENEOUS,
     ),
-    _frames(
-        "E11.daps-cbr",
+    "E11.daps-cbr": _frames(
         "With DAPS, frames at a constant rate arrive many times later than with lowest RTT.",
         "843.7 against 68 ms",
         DAPS,
         HETEROGENEOUS,
     ),
-    _frames(
-        "E11.daps-homogeneous",
+    "E11.daps-homogeneous": _frames(
         "Over equal paths, DAPS delays frames at a constant rate slightly.",
         "54.02 against 52.18 ms with lowest RTT",
         DAPS,
         HOMOGENEOUS,
     ),
-)
+}
 
 
 _NETWORKING16: dict[str, dict[str, Sequence[float | None]]] = {
@@ -294,7 +285,7 @@ ENTRY = Entry(
         ("scheduler",),
         (original(), with_artefact(original(), "the same, netem's fault")),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E11.blest-goodput",
     panels=(
         Panel(

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, estimate, mean, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
@@ -157,50 +157,44 @@ _NEXT_TO_TCP = "next to one NewReno flow"
 _RANDOM_LOSS_WORDS = f"{_NEXT_TO_TCP}, 0.5 % random loss"
 _claim = partial(claim, needs=all_carried)
 
-CLAIMS = (
-    _claim(
-        "E10.lia-random-loss",
+CLAIMS = {
+    "E10.lia-random-loss": _claim(
         "With random loss, LIA takes the share of one TCP flow with one, two or three subflows.",
         "RFC 6356 §2, goal 2; NSDI'11; range: this project",
         mean_shares(LIA, RANDOM_LOSS),
         where=_RANDOM_LOSS_WORDS,
     ),
-    _claim(
-        "E10.lia-uncoupled-takes-more",
+    "E10.lia-uncoupled-takes-more": _claim(
         "Two uncoupled subflows take more than the share of one TCP flow.",
         "NSDI'11; threshold: this project",
         Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2))),
         where=_RANDOM_LOSS_WORDS,
     ),
-    _claim(
-        "E10.lia-drop-tail",
+    "E10.lia-drop-tail": _claim(
         "At a drop-tail queue, LIA takes less than uncoupled subflows and little more than half.",
         "RFC 6356 §2, goal 2; thresholds: this project, because subflows do not lose packets "
         "simultaneously",
         *map(_fair_with_drop_tail, SUBFLOWS[1:]),
         where=_NEXT_TO_TCP,
     ),
-    _claim(
-        "E10.lia-sum",
+    "E10.lia-sum": _claim(
         "Over WiFi and 3G without other traffic, LIA reaches nearly the sum of both paths.",
         "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
         _over_tcp(WIFI_3G, TCP_ONE, TCP_TWO),
         where="goodput over WiFi (one) and 3G (two)",
     ),
-    _claim(
-        "E10.lia-best-path",
+    "E10.lia-best-path": _claim(
         "Over paths with unequal loss, LIA has no less goodput than TCP over the better path.",
         "RFC 6356 §2, goal 1; threshold: this project",
         _over_tcp(UNEQUAL_LOSS, TCP_ONE),
         where="goodput, 0.1 % loss on path one and 1 % on path two",
     ),
-    _claim(
-        "E10.lia-torus",
+    "E10.lia-torus": _claim(
         "In a torus of five links, connections over two neighbouring links get equal goodput.",
         "NSDI'11, torus; threshold: this project",
         Quantity("Jain's index of five connections", mean(jain())),
     ),
-)
+}
 
 
 def panel_of_shares(core: str, styles: Mapping[str, Style] = STYLES) -> Panel:
@@ -284,7 +278,7 @@ ENTRY = Entry(
         "NSDI 2011 simulated, and also ran a predecessor of the original kernel.",
         ("congestion_control",),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         panel_of_shares(RANDOM_LOSS),
         panel_of_shares(DROP_TAIL),

@@ -5,7 +5,16 @@ from functools import partial
 from itertools import pairwise
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, at_every, claim, for_each, least
+from anabranch.gallery.claims import (
+    Needs,
+    Quantity,
+    Unnamed,
+    at_every,
+    claim,
+    for_each,
+    least,
+    named,
+)
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
@@ -16,7 +25,7 @@ from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Measure
+from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk
 
@@ -69,12 +78,11 @@ def _used(*curves: str) -> Needs:
     return wifi_3g.used(*at.every(curves, (200, 600)))
 
 
-def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
+def _claims_about(remedied: str, suffix: str, form: str) -> dict[str, Unnamed]:
     """The claims about MPTCP with both mechanisms that hold for either form of penalisation."""
     words = f" (penalisation{form})" if form else ""
-    return (
-        claim(
-            f"E2.c-m12-never-worse{suffix}",
+    return {
+        f"E2.c-m12-never-worse{suffix}": claim(
             f"With both mechanisms{words}, MPTCP is never slower than TCP over WiFi.",
             "NSDI'12, Fig. 4c; Bonaventure's account",
             at_every("M1,2 / TCP WiFi", BUFFERS_KB, "kB", lambda kb: _over_wifi(remedied, kb)),
@@ -82,31 +90,28 @@ def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
             where="goodput",
             bounds="E2.c-m12-never-worse",
         ),
-        claim(
-            f"E2.e-fewer-duplicates{suffix}",
+        f"E2.e-fewer-duplicates{suffix}": claim(
             f"Penalisation{form} reduces the data that opportunistic retransmission sends twice.",
             "NSDI'12, Fig. 4b and 4c",
             _fewer_duplicates(remedied),
             needs=_used(MPTCP_M1, remedied),
             bounds="E2.e-fewer-duplicates",
         ),
-    )
+    }
 
 
 _LARGEST_KB = BUFFERS_KB[-1]
 _SINGLE = (TCP_WIFI, wifi_3g.TCP_3G)
 
-CLAIMS = (
-    claim(
-        "E2.a-single-path",
+CLAIMS = {
+    "E2.a-single-path": claim(
         "TCP fills either path once its window exceeds the bandwidth-delay product.",
         "Bonaventure's account of NSDI'12",
         _from(100, TCP_WIFI, TCP_WIFI, "WiFi"),
         _from(100, wifi_3g.TCP_3G, wifi_3g.TCP_3G, "3G"),
         where="goodput",
     ),
-    claim(
-        "E2.b-regular-dips",
+    "E2.b-regular-dips": claim(
         "With a small receive buffer, MPTCP is slower than TCP over WiFi alone.",
         "NSDI'12, Fig. 4a; Bonaventure's account",
         least(
@@ -116,8 +121,7 @@ CLAIMS = (
         needs=_used(MPTCP),
         where="goodput",
     ),
-    claim(
-        "E2.g-aggregates",
+    "E2.g-aggregates": claim(
         "With a large receive buffer, MPTCP aggregates both links.",
         "NSDI'12, Fig. 4a; Bonaventure's account",
         Quantity(
@@ -127,17 +131,15 @@ CLAIMS = (
         needs=_used(MPTCP),
         where="goodput",
     ),
-    claim(
-        "E2.h-m1-not-enough",
+    "E2.h-m1-not-enough": claim(
         "Opportunistic retransmission alone is not enough: penalisation raises goodput further.",
         "Bonaventure's account",
         Quantity("M1 / M1,2 at 200 kB", GOODPUT.ratio(at(MPTCP_M1, 200), at(MPTCP_M12, 200))),
         needs=_used(MPTCP_M1, MPTCP_M12),
         where="goodput",
     ),
-    *_claims_about(MPTCP_M12, "", ""),
-    claim(
-        "E2.f-monotonic",
+    **_claims_about(MPTCP_M12, "", ""),
+    "E2.f-monotonic": claim(
         "A larger buffer never reduces the goodput of single-path TCP.",
         "this project: a check of the single-path curves",
         for_each(
@@ -147,9 +149,8 @@ CLAIMS = (
             "goodput of TCP over WiFi and over 3G at every buffer / at the next smaller one",
         ),
     ),
-    *_claims_about(MPTCP_M12_NSDI, "-2012", " in the form of 2012"),
-    claim(
-        "E2.d-both-links-full-2012",
+    **_claims_about(MPTCP_M12_NSDI, "-2012", " in the form of 2012"),
+    "E2.d-both-links-full-2012": claim(
         "From about 600 kB on, MPTCP with both mechanisms (penalisation in the form of 2012) fills "
         "both links.",
         "CS244'12, reproduction of the receive buffer figure",
@@ -158,7 +159,7 @@ CLAIMS = (
         where="goodput",
         bounds="E2.d-both-links-full",
     ),
-)
+}
 
 
 _CS244_MBPS = (600, 9.0)
@@ -223,7 +224,7 @@ ENTRY = Entry(
     design=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
     uncertain_parameters=WIFI_3G,
     source=wifi_3g.NSDI12_SYSTEM,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E2.c-m12-never-worse",
     panels=(
         Panel(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, all_of, claim
+from anabranch.gallery.claims import Quantity, Unnamed, all_of, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import derived, median, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
@@ -18,7 +18,6 @@ from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, T
 from anabranch.gallery.systems import ON_MININET, Source, original
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim
 from anabranch.results.estimates import number
 from anabranch.results.folder import Factor, Results
 from anabranch.results.metrics import expected_delay_ms
@@ -131,12 +130,11 @@ def _control(small: str, one: _Cells, large: str, other: _Cells, of: str) -> Qua
     )
 
 
-def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> tuple[Claim, Claim]:
+def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> dict[str, Unnamed]:
     """The claims about MPTCP with both mechanisms, for one form of penalisation or of buffers."""
     m12, regular, wifi = cell(remedied), cell(MPTCP), cell(TCP_WIFI)
-    return (
-        claim(
-            f"E1.2-m12-like-wifi{suffix}",
+    return {
+        f"E1.2-m12-like-wifi{suffix}": claim(
             f"MPTCP with both mechanisms{words} is about as fast as TCP over WiFi, also in the "
             "tail.",
             "NSDI'12, Fig. 7; CS244'15, result 2",
@@ -145,8 +143,7 @@ def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> 
             needs=used(m12),
             bounds="E1.2-m12-like-wifi",
         ),
-        claim(
-            f"E1.3-m12-beats-regular{suffix}",
+        f"E1.3-m12-beats-regular{suffix}": claim(
             f"With both mechanisms{words}, delays are lower on average and vary less than without "
             "them.",
             "NSDI'12, Fig. 7; CS244'15, result 3",
@@ -156,29 +153,26 @@ def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> 
             needs=used(regular, m12),
             bounds="E1.3-m12-beats-regular",
         ),
-    )
+    }
 
 
 _LARGE = "6000 kB"
 _REGULAR, _REMEDIED, _WIFI = (at(each, WINDOW_KIB) for each in (MPTCP, MPTCP_M12, TCP_WIFI))
 
-CLAIMS = (
-    claim(
-        "E1.1-3g-slower",
+CLAIMS = {
+    "E1.1-3g-slower": claim(
         "A block takes much longer over 3G than over WiFi.",
         "Chen & Han, CS244'15, result 1",
         Quantity("mean(TCP 3G) / mean(TCP WiFi)", MEAN.ratio(at(wifi_3g.TCP_3G), at(TCP_WIFI))),
     ),
-    *_claims_about(MPTCP_M12, "", ""),
-    claim(
-        "E1.4-littles-law",
+    **_claims_about(MPTCP_M12, "", ""),
+    "E1.4-littles-law": claim(
         "The mean delay of a block is the send buffer divided by the goodput, minus the return "
         "path's delay.",
         "this project, by Little's law; NSDI'12: the send buffer is the reason for WiFi's delay",
         map(_little, REVERSE_DELAY_MS),
     ),
-    claim(
-        "E1.5-both-paths-used",
+    "E1.5-both-paths-used": claim(
         "Both paths carry data; otherwise the figure would show nothing about MPTCP.",
         "CS244'15, challenge II",
         (
@@ -186,16 +180,14 @@ CLAIMS = (
             for curve in (MPTCP, MPTCP_M12)
         ),
     ),
-    claim(
-        "E1.6-control",
+    "E1.6-control": claim(
         "The mechanisms matter less when buffers are large (negative control).",
         "CS244'15, challenge II; control with both buffers: this project",
         _control("200 KiB", at, _LARGE, control, "in both buffers"),
         needs=used(at(MPTCP), at(MPTCP_M12)),
     ),
-    *_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
-    claim(
-        "E1.7-regular-slower-than-wifi",
+    **_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
+    "E1.7-regular-slower-than-wifi": claim(
         "Without the mechanisms, MPTCP increases the delay over that of TCP over WiFi.",
         "CS244'15, motivation and extension",
         Quantity("mean(regular) / mean(TCP WiFi)", MEAN.ratio(at(MPTCP), at(TCP_WIFI))),
@@ -205,8 +197,7 @@ CLAIMS = (
         ),
         needs=all_of(used(at(MPTCP)), used(asked(MPTCP))),
     ),
-    claim(
-        "E1.8-window-full",
+    "E1.8-window-full": claim(
         "With a small receive buffer, MPTCP frequently waits with a full receive window while WiFi "
         "is idle. The mechanisms make this rarer.",
         "Bonaventure's account of NSDI'12; buffer: this project",
@@ -223,16 +214,15 @@ CLAIMS = (
         needs=used(_REGULAR, _REMEDIED),
         where=f"receive buffer of {WINDOW_KIB} KiB",
     ),
-    *_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),
-    claim(
-        "E1.6-control-receive",
+    **_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),
+    "E1.6-control-receive": claim(
         "The mechanisms matter less when the receive buffer alone is large (negative control).",
         "CS244'15, challenge II: 32 KiB against a large default, as requested from Linux",
         _control("32 KiB", asked, _LARGE, partial(asked, receive=CONTROL), "of receive buffer"),
         needs=used(asked(MPTCP), asked(MPTCP_M12)),
         bounds="E1.6-control",
     ),
-)
+}
 
 
 def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
@@ -313,7 +303,7 @@ ENTRY = Entry(
         ("remedies",),
         (*ON_MININET, original("original kernel, clean links")),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E1.2-m12-like-wifi",
     panels=(
         Panel(

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
@@ -55,24 +55,21 @@ def _same_in_real_time(name: str, metric: Metric) -> tuple[Quantity, ...]:
 _LINUX_WIFI, _LINUX_MPTCP = at(KERNEL, TCP_WIFI), at(KERNEL, MPTCP)
 _REMEDIED = at(ENGINE, MPTCP_M12)
 
-CLAIMS = (
-    claim(
-        "K1-virtual-is-real",
+CLAIMS = {
+    "K1-virtual-is-real": claim(
         "The engine has the same goodput and mean delay in virtual time as in real time.",
         "this project",
         _same_in_real_time("goodput", GOODPUT),
         _same_in_real_time("mean delay", MEAN),
         needs=used(at(VIRTUAL, MPTCP), at(ENGINE, MPTCP)),
     ),
-    claim(
-        "K2-linux-is-harmed",
+    "K2-linux-is-harmed": claim(
         "Today's Linux is slower with MPTCP over WiFi and 3G than with TCP over WiFi.",
         "this project; NSDI'12, Fig. 4 and 7, for the Linux of 2012",
         Quantity("goodput, Linux: MPTCP / TCP over WiFi", GOODPUT.ratio(_LINUX_MPTCP, _LINUX_WIFI)),
         needs=used(_LINUX_MPTCP),
     ),
-    claim(
-        "K3-cured",
+    "K3-cured": claim(
         "On the same links, the engine with both mechanisms keeps up with Linux's TCP over WiFi "
         "and is faster than Linux's MPTCP.",
         "this project; NSDI'12, Fig. 7",
@@ -83,7 +80,7 @@ CLAIMS = (
         Quantity("mean delay: M1,2 / Linux's MPTCP", MEAN.ratio(_REMEDIED, _LINUX_MPTCP), "delay"),
         needs=used(_REMEDIED, _LINUX_MPTCP),
     ),
-)
+}
 
 
 def _delays(hosts: str) -> panels.Draw:
@@ -166,7 +163,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=10, measured_s=60),
     design=joined(*(grid(_cell, hosts=(hosts,), curve=curves(hosts)) for hosts in HOSTS)),
     not_varied_because=REAL_TIME,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="K2-linux-is-harmed",
     panels=(
         *(

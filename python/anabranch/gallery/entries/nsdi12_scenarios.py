@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
@@ -142,9 +142,8 @@ def _queue_grows(results: Results) -> str | None:
 
 _SHAPE = "NSDI'12 (shape); threshold: this project"
 
-CLAIMS = (
-    claim(
-        "E3.weak-3g-harms",
+CLAIMS = {
+    "E3.weak-3g-harms": claim(
         "Next to 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi at every "
         "buffer.",
         _SHAPE,
@@ -152,8 +151,7 @@ CLAIMS = (
         needs=_carried("3g", *at.every(WEAK, MPTCP, WEAK_BUFFERS_KB)),
         where="goodput",
     ),
-    claim(
-        "E3.weak-3g-cured",
+    "E3.weak-3g-cured": claim(
         "Next to 3G of 50 kbit/s, Multipath TCP with M1,2 is no slower than TCP over WiFi at "
         "every buffer.",
         _SHAPE,
@@ -161,8 +159,7 @@ CLAIMS = (
         needs=_carried("3g", *at.every(WEAK, MPTCP_M12, WEAK_BUFFERS_KB)),
         where="goodput",
     ),
-    claim(
-        "E3.unequal",
+    "E3.unequal": claim(
         "Over a fast link and a link of a tenth of its rate, Multipath TCP with M1,2 keeps the "
         "goodput of the fast link.",
         _SHAPE,
@@ -170,8 +167,7 @@ CLAIMS = (
         needs=_carried("two", *at.every(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB)),
         where="goodput",
     ),
-    claim(
-        "E3.symmetric",
+    "E3.symmetric": claim(
         "Over three equal links, M1,2 change nothing (negative control).",
         "NSDI'12 (shape, from memory)",
         at_every(
@@ -183,8 +179,7 @@ CLAIMS = (
         needs=_carried("three", *at.every(SYMMETRIC, MPTCP, FAST_BUFFERS_KB)),
         where="goodput",
     ),
-    claim(
-        "E3.memory",
+    "E3.memory": claim(
         "M3 and M4 save memory and cost little goodput.",
         "NSDI'12 §4.2 (shape, from memory); thresholds: this project",
         Quantity("buffers with M3,4 / fixed", ratio(_memory_of(M34), _memory_of(FIXED)), "buffers"),
@@ -195,8 +190,7 @@ CLAIMS = (
         ),
         needs=_carried("3g", at(MEMORY, M34, CONFIGURED_KB)),
     ),
-    claim(
-        "E3.receive-queue",
+    "E3.receive-queue": claim(
         "With any number of subflows, the receiver inserts out-of-order segments almost without "
         "searching its queue.",
         "NSDI'12 §4.3 (shape): shortcuts per subflow; threshold: this project",
@@ -209,21 +203,19 @@ CLAIMS = (
         ),
         needs=_queue_grows,
     ),
-    claim(
-        "E3.short-flows-gain",
+    "E3.short-flows-gain": claim(
         "Files of 100 kB and more arrive sooner over two links.",
         "NSDI'12 (shape, from memory)",
         _files(_LONG_KB),
         needs=_carried("two", *at.every(SHORT, MPTCP, _LONG_KB)),
     ),
-    claim(
-        "E3.short-flows-control",
+    "E3.short-flows-control": claim(
         "Files of up to 30 kB do not arrive sooner over two links: they are complete before the "
         "second subflow helps.",
         "NSDI'12 (shape, from memory); tolerance: this project",
         _files(_SHORT_KB),
     ),
-)
+}
 
 
 def _over_buffers(network: str, single: str, buffers_kb: Sequence[int]) -> panels.Draw:
@@ -297,7 +289,7 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=wifi_3g.NSDI12_SYSTEM,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E3.weak-3g-cured",
     panels=(
         Panel(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, share
 from anabranch.gallery.shared.connections import network_path, outages, upload
@@ -65,41 +65,35 @@ def _shares(event: str, load: str, stacks: Sequence[str]) -> tuple[Quantity, ...
     )
 
 
-CLAIMS = (
-    claim(
-        "RP.a-uses-wan",
+CLAIMS = {
+    "RP.a-uses-wan": claim(
         "While no path fails, messages use the path with the lower delay; otherwise the other "
         "claims would show nothing.",
         "this project",
         _shares(NEVER, MESSAGES, tuple(STYLES)),
     ),
-    claim(
-        "RP.b-hardly-returns",
+    "RP.b-hardly-returns": claim(
         "After WAN's address was removed and added again, Linux sends almost no messages over the "
         "new subflow.",
         "mptcp_net-next 581: almost nothing, for minutes or for ever",
         _shares(SHORT, MESSAGES, (CUBIC, BBR)),
     ),
-    claim(
-        "RP.c-half-returns",
+    "RP.c-half-returns": claim(
         "A stream that does not wait for acknowledgements returns to WAN in part.",
         "this project",
         _shares(SHORT, STREAM, (CUBIC,)),
     ),
-    claim(
-        "RP.d-backup-returns",
+    "RP.d-backup-returns": claim(
         "With 5G as a backup, Linux returns to WAN.",
         "mptcp_net-next 581: a developer's proposal",
         _shares(SHORT, MESSAGES, (BACKUP,)),
     ),
-    claim(
-        "RP.e-engine-returns",
+    "RP.e-engine-returns": claim(
         "The engine's scheduler returns to WAN.",
         "this project",
         _shares(SHORT, MESSAGES, (ENGINE,)),
     ),
-    claim(
-        "RP.f-gives-up",
+    "RP.f-gives-up": claim(
         "On a path that is silent, Linux gives up the subflow after about 16 minutes: a path that "
         "is back after 12 minutes is used again, and one that is back after 18 minutes is not.",
         "mptcp_net-next 616: '~16 minutes'; 440 and mptcpd 291: not opened again",
@@ -112,7 +106,7 @@ CLAIMS = (
             for minutes, silence in (("12", TWELVE), ("18", EIGHTEEN))
         ),
     ),
-)
+}
 
 
 def notes(results: Results) -> list[str]:
@@ -157,7 +151,7 @@ ENTRY = Entry(
         grid(cell, event=(TWELVE, EIGHTEEN), stack=(BACKUP,), load=(MESSAGES,)),
     ),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="RP.b-hardly-returns",
     panels=tuple(
         Panel(

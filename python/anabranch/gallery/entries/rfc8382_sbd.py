@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import Values, derived, estimate, mean, median, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
@@ -139,9 +139,8 @@ _SOURCE = "RFC 8382; threshold: this project"
 
 _claim = partial(claim, needs=both_used(DETECTION))
 
-CLAIMS = (
-    _claim(
-        "E12.a-shared",
+CLAIMS = {
+    "E12.a-shared": _claim(
         "The sender detects that subflows share a bottleneck.",
         _SOURCE,
         Quantity(
@@ -150,8 +149,7 @@ CLAIMS = (
         ),
         where=SHARED,
     ),
-    _claim(
-        "E12.b-disjoint",
+    "E12.b-disjoint": _claim(
         "The sender detects that subflows have different bottlenecks.",
         _SOURCE,
         Quantity(
@@ -160,8 +158,7 @@ CLAIMS = (
         ),
         where=DISJOINT,
     ),
-    _claim(
-        "E12.e-balanced-accuracy",
+    "E12.e-balanced-accuracy": _claim(
         "The sender distinguishes shared from separate bottlenecks.",
         _SOURCE,
         Quantity(
@@ -169,23 +166,21 @@ CLAIMS = (
             estimate(_accuracy, _RIGHT[SHARED], _RIGHT[DISJOINT], of="settings"),
         ),
     ),
-    claim(
-        "E12.c-uncoupled-gains",
+    "E12.c-uncoupled-gains": claim(
         "With two bottlenecks, coupling only subflows that share a bottleneck costs no goodput.",
         "Ferlin's thesis; threshold: this project",
         Quantity("median of goodput with detection / always coupled", median(_GAIN, of="settings")),
         needs=both_used(*STYLES),
         where=DISJOINT,
     ),
-    _claim(
-        "E12.d-fair",
+    "E12.d-fair": _claim(
         "With one bottleneck, TCP keeps its share.",
         "RFC 6356 §2, goal 2; range: this project",
         Quantity(
             "median share of TCP, one bottleneck", median(tcp_shares(DETECTION), of="settings")
         ),
     ),
-)
+}
 
 
 _VERDICTS = {
@@ -234,7 +229,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=3, measured_s=100, warm_up_s=55),
     design=cells,
     not_varied_because=A_DESIGN,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "Verdicts",

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.panels import Axes
@@ -140,9 +140,8 @@ def _eight_over_tcp(words: str, of: Callable[[str, int], Values], bound: str) ->
 
 _claim = partial(claim, needs=_carried)
 
-CLAIMS = (
-    _claim(
-        "FT.a-tcp-collides",
+CLAIMS = {
+    "FT.a-tcp-collides": _claim(
         "TCP over one random route loses about half of the optimum, because flows collide.",
         "NSDI'11: 51 of 100 Mbit/s",
         Quantity(
@@ -150,14 +149,12 @@ CLAIMS = (
             mean(derived(lambda reached: (1 - reached) * 100, share(*_ONE))),
         ),
     ),
-    _claim(
-        "FT.b-mptcp-fills",
+    "FT.b-mptcp-fills": _claim(
         "Multipath TCP with eight subflows nearly reaches the optimum.",
         "NSDI'11: 95 of 100 Mbit/s",
         Quantity("mean goodput / optimum, LIA with 8 subflows", mean(share(*_EIGHT))),
     ),
-    _claim(
-        "FT.c-more-subflows",
+    "FT.c-more-subflows": _claim(
         "Goodput rises with the number of subflows.",
         "this project; SIGCOMM'11 asks how many subflows a FatTree needs",
         (
@@ -169,15 +166,13 @@ CLAIMS = (
             for before, after in pairwise(_STEPS)
         ),
     ),
-    _claim(
-        "FT.d-fairer",
+    "FT.d-fairer": _claim(
         "The slowest flow gains most, and flows are more equal than with TCP.",
         "SIGCOMM'11: “better fairness on many topologies”",
         _eight_over_tcp("goodput of the slowest flow", worst, "slowest"),
         _eight_over_tcp("Jain's index", jain, "index"),
     ),
-    _claim(
-        "FT.e-coupling-is-free",
+    "FT.e-coupling-is-free": _claim(
         "In this network, coupling costs no goodput: eight coupled subflows reach what eight "
         "uncoupled ones reach.",
         "this project",
@@ -186,8 +181,7 @@ CLAIMS = (
             mean_ratio(share(*_EIGHT), share(UNCOUPLED, MOST)),
         ),
     ),
-    _claim(
-        "FT.f-acknowledgements",
+    "FT.f-acknowledgements": _claim(
         "Without acknowledgements of other flows on its links, eight subflows reach the optimum.",
         "this project; explains FT.b-mptcp-fills",
         Quantity(
@@ -195,7 +189,7 @@ CLAIMS = (
             mean(share(ONE_WAY, MOST)),
         ),
     ),
-)
+}
 
 
 @by_seed
@@ -303,7 +297,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=8, warm_up_s=2),
     design=lambda tier: [_cell(tier, *case) for case in _CELLS],
     uncertain_parameters={"all delays": "path.*.delay", "all queues": "path.*.limit"},
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "Goodput by the number of subflows",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each
+from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
@@ -96,40 +96,35 @@ def _carried(*curves: str, networks: Sequence[str] = tuple(_ROUTES)) -> Needs:
 
 _SAME_TOTAL = "in theory, every connection has the same total"
 
-CLAIMS = (
-    claim(
-        "E9.fairness-lia",
+CLAIMS = {
+    "E9.fairness-lia": claim(
         "On one shared link, LIA with two subflows leaves one TCP flow about half.",
         "RFC 6356 §2, goal 2; range: this project",
         _next_to(LIA),
         needs=_carried(LIA, networks=(ONE_LINK,)),
         where=ONE_LINK,
     ),
-    claim(
-        "E9.fairness-uncoupled",
+    "E9.fairness-uncoupled": claim(
         "On one shared link, two uncoupled subflows leave one TCP flow less than half.",
         "RFC 6356 §1; threshold: this project",
         _next_to(UNCOUPLED),
         needs=_carried(UNCOUPLED, networks=(ONE_LINK,)),
         where=ONE_LINK,
     ),
-    claim(
-        "E9.fairness-control",
+    "E9.fairness-control": claim(
         "Two TCP flows share a link evenly, so the link itself is fair.",
         "this project",
         _next_to(TCP),
         where=ONE_LINK,
     ),
-    claim(
-        "E9.fairness-below-theory",
+    "E9.fairness-below-theory": claim(
         "Next to Multipath TCP over two links, TCP gets far less than in theory.",
         "slides, “LAN: Fairness”; theory, threshold: this project",
         for_each("TCP's mean share / theory, {}", _TWO_LINKS, _over_theory),
         needs=_carried(LIA, networks=_TWO_LINKS),
         where=_SAME_TOTAL,
     ),
-    claim(
-        "E9.fairness-a-bit-unfair",
+    "E9.fairness-a-bit-unfair": claim(
         "Multipath TCP is a bit unfair to TCP.",
         "slides, “Research”; reading as less than in theory: this project",
         for_each(
@@ -141,8 +136,7 @@ CLAIMS = (
         needs=_carried(LIA),
         where=_SAME_TOTAL,
     ),
-    claim(
-        "E9.fairness-a-bit-unfair-cubic",
+    "E9.fairness-a-bit-unfair-cubic": claim(
         "Multipath TCP is a bit unfair to TCP with CUBIC, the default of that kernel.",
         "slides, “Research”; CUBIC, theory: this project",
         for_each(
@@ -155,8 +149,7 @@ CLAIMS = (
         where=_SAME_TOTAL,
         bounds="E9.fairness-a-bit-unfair",
     ),
-    claim(
-        "E9.fairness-coupling-helps",
+    "E9.fairness-coupling-helps": claim(
         "Coupled subflows leave more to TCP than uncoupled subflows do.",
         "RFC 6356 §2, goals 2 and 3; threshold: this project",
         for_each(
@@ -167,7 +160,7 @@ CLAIMS = (
         ),
         needs=_carried(LIA, UNCOUPLED),
     ),
-)
+}
 
 
 def _draw_shares(results: Results, axes: Axes) -> None:
@@ -249,7 +242,7 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **BUFFERS, **START},
     source=veerman12.source("congestion_control"),
-    claims=veerman12.at_scale(CLAIMS),
+    claims=veerman12.at_scale(named(CLAIMS)),
     panels=(
         Panel(
             "TCP's share of its link",

@@ -10,7 +10,7 @@ import polars as pl
 
 from anabranch import policy
 from anabranch.gallery.bounds import BOUNDS
-from anabranch.gallery.claims import Quantity, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
@@ -212,23 +212,20 @@ _ON_TEN = share("ten")
 _BOTH = ("one", "two")
 _FIRST, _SECOND = (GOODPUT.values(_TWO_TEN[1], connection=name) for name in ("main", "second"))
 
-CLAIMS = (
-    claim(
-        "E9.lan-throughput",
+CLAIMS = {
+    "E9.lan-throughput": claim(
         "In a LAN with two equal links and the rule's buffer, throughput is the sum of the links.",
         "slides, “LAN: Throughput”; threshold: this project",
         _totals(_ENOUGH, group=f"goodput at every buffer from the rule's {MIN_BUFFER_MB:g} MB on"),
         needs=carried(_BOTH, at(THROUGHPUT, LIA, SLIDES_MB)),
     ),
-    claim(
-        "E9.lan-needs-buffer",
+    "E9.lan-needs-buffer": claim(
         "Multipath TCP needs larger buffers than TCP: small ones do not give the sum of the links.",
         "slides, “Properties of MPTCP”; threshold: this project",
         Quantity(f"goodput with {_LEAST_MB} MB", median(_total(at(THROUGHPUT, LIA, _LEAST_MB)))),
         where="a quarter of the rule's buffer",
     ),
-    claim(
-        "E9.lan-robustness",
+    "E9.lan-robustness": claim(
         "When an interface goes down and comes up, throughput follows the theory.",
         "slides, “LAN: Robustness”; times: this project",
         Quantity(
@@ -243,8 +240,7 @@ CLAIMS = (
         ),
         needs=carried(_BOTH, at(ROBUSTNESS, REJOINS, SLIDES_MB)),
     ),
-    claim(
-        "E9.lan-stuck-subflow",
+    "E9.lan-stuck-subflow": claim(
         "After UP, throughput can stay at that of one link: “subflow count stays 1”.",
         "slides, “Analysis”; replay: this project",
         (
@@ -254,8 +250,7 @@ CLAIMS = (
         needs=carried(_BOTH, at(ROBUSTNESS, STAYS_AWAY, SLIDES_MB)),
         where=f"a path manager that never re-opens subflows, from {UP_S:g} s after UP on",
     ),
-    claim(
-        "E9.lan-nothing-lost",
+    "E9.lan-nothing-lost": claim(
         "If interfaces go down and up, even both at once, transfers still complete without losing "
         "a byte.",
         "this project; the slides' kernel froze sometimes",
@@ -271,8 +266,7 @@ CLAIMS = (
         needs=carried(_BOTH, _TRANSFER),
         where=f"{TRANSFER_MB} MB",
     ),
-    claim(
-        "E9.lan-balancing",
+    "E9.lan-balancing": claim(
         "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes, with either MSS.",
         "slides, “LAN: Balancing”; threshold: this project",
         for_each(
@@ -282,8 +276,7 @@ CLAIMS = (
         ),
         needs=carried(_BOTH, _BALANCED[LARGE_MSS]),
     ),
-    claim(
-        "E9.lan-two-graphs",
+    "E9.lan-two-graphs": claim(
         "The same experiment gave two different graphs of the balance between the links.",
         "slides, “LAN: Balancing”; spread over seeds, threshold: this project",
         Quantity(
@@ -292,15 +285,14 @@ CLAIMS = (
         ),
         needs=carried(_BOTH, _BALANCED[SMALL_MSS]),
     ),
-    claim(
-        "E9.lan-two-ten",
+    "E9.lan-two-ten": claim(
         "One session fills two links of 10 Gbit/s; two sessions fill and share both links.",
         "slides, “LAN: 2x 10Gb/s Link”; thresholds: this project",
         _totals(_TWO_TEN, group="goodput of one session and of two sessions", bound="sum"),
         Quantity("share of the first of two sessions", median(part_of(_FIRST, _SECOND)), "share"),
         needs=carried(_BOTH, _TWO_TEN[0] | {"connection": "main"}),
     ),
-)
+}
 
 
 def _flapping_over_time(arm: str) -> Draw:
@@ -381,7 +373,7 @@ ENTRY = Entry(
     design=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
-    claims=veerman12.at_scale(CLAIMS),
+    claims=veerman12.at_scale(named(CLAIMS)),
     panels=(
         Panel(
             "Buffers, 1 + 1 Gbit/s",

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Tier
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
@@ -134,31 +134,28 @@ def _next_to(words: str, bound: str = "") -> Quantity:
 
 _SOURCE = "this project; the slides name GridFTP as further work"
 
-CLAIMS = (
-    claim(
-        "VP.a-right-split",
+CLAIMS = {
+    "VP.a-right-split": claim(
         "Multipath TCP carries a file about as fast as parallel TCP whose split fits the links, "
         "and needs to know neither.",
         _SOURCE,
         _over_parallel(RIGHT),
         needs=_BOTH_USED,
     ),
-    claim(
-        "VP.b-even-split",
+    "VP.b-even-split": claim(
         "Multipath TCP is faster than parallel TCP that splits a file evenly over unequal links.",
         _SOURCE,
         _over_parallel(EVEN),
         needs=_BOTH_USED,
     ),
-    claim(
-        "VP.c-fair",
+    "VP.c-fair": claim(
         "Next to Multipath TCP, a TCP flow keeps its share of the large link. Next to four "
         "parallel flows, it does not.",
         "RFC 6356 §2, goal 2; range: this project",
         _next_to(MPTCP),
         _next_to(_FOUR, "parallel"),
     ),
-)
+}
 
 
 def _overview(results: Results) -> Table:
@@ -208,7 +205,7 @@ ENTRY = Entry(
     design=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
-    claims=veerman12.at_scale(CLAIMS),
+    claims=veerman12.at_scale(named(CLAIMS)),
     panels=(
         Panel(
             "A file of 2 GB over both links",

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.parameters import parameters
@@ -53,9 +53,8 @@ def _without_loss(results: Results) -> str | None:
 _ALL_LINKS = ("small", "large", "far")
 _BALANCED = at(BALANCING, BALANCING_MB)
 
-CLAIMS = (
-    claim(
-        "E9.unscaled-rule",
+CLAIMS = {
+    "E9.unscaled-rule": claim(
         "With the rule's 570 MB, links of 0.3 + 1 + 10 Gbit/s reach their sum, although one is at "
         "202 ms.",
         "slides, “Buffer calculation”; thresholds: this project",
@@ -64,8 +63,7 @@ CLAIMS = (
         needs=all_of(_without_loss, carried(_ALL_LINKS, RULE)),
         where="after slow start",
     ),
-    claim(
-        "E9.unscaled-advanced",
+    "E9.unscaled-advanced": claim(
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; buffers: this project",
         for_each(
@@ -76,15 +74,14 @@ CLAIMS = (
         needs=carried(_ALL_LINKS, *at.every(THREE_LINKS, SMALLER_MB)),
         where="goodput",
     ),
-    claim(
-        "E9.unscaled-balancing",
+    "E9.unscaled-balancing": claim(
         "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
         "slides, “LAN: Balancing”; threshold: this project",
         Quantity("share of the bytes over 10 Gbit/s, MSS 8900", share("ten").median(_BALANCED)),
         needs=carried(("one", "two"), _BALANCED),
         where=f"{BALANCING_MB:g} MB",
     ),
-)
+}
 
 
 def notes(results: Results) -> list[str]:
@@ -127,7 +124,7 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     panels=(
         Panel(
             "0.3 + 1 Gbit/s, and 10 Gbit/s far away",

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import pairwise
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared import veerman12
@@ -72,9 +72,8 @@ _TWO, _THREE = (at.every(ADVANCED, curve, ADVANCED_MB) for curve in (TWO_LINKS, 
 _TEN, _RULE = (at(MIXED, LAN_WAN_LINUX, buffer) for buffer in (10.0, 17.5))
 _NEAR = ("small", "large")
 
-CLAIMS = (
-    claim(
-        "E9.wan-monotone",
+CLAIMS = {
+    "E9.wan-monotone": claim(
         "Over a WAN, throughput rises with the buffer.",
         "slides, “WAN: Throughput”; tolerance of 2 %: this project",
         _over(
@@ -83,8 +82,7 @@ CLAIMS = (
         ),
         needs=carried(_NEAR, at(THROUGHPUT, SLOW_START, MIN_BUFFER_MB)),
     ),
-    claim(
-        "E9.wan-sum",
+    "E9.wan-sum": claim(
         "With the rule's buffer, throughput over a WAN is the sum of the links.",
         "slides, “WAN: Throughput”; threshold: this project",
         for_each(
@@ -96,8 +94,7 @@ CLAIMS = (
         ),
         needs=carried(_NEAR, *_ENOUGH),
     ),
-    claim(
-        "E9.wan-advanced",
+    "E9.wan-advanced": claim(
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; buffers: this project",
         _over(
@@ -106,15 +103,14 @@ CLAIMS = (
         ),
         needs=carried((*_NEAR, "far"), *_THREE),
     ),
-    claim(
-        "E9.lan-wan",
+    "E9.lan-wan": claim(
         "With a LAN next to a WAN, a buffer of 10 MB is too small.",
         "slides, “LAN + WAN: Throughput”; comparison: this project",
         _over("", [(_TEN, _RULE)]),
         needs=carried(("wan", "lan"), _TEN),
         where="goodput, buffers as Linux counts them; 17.5 MB is the rule's buffer",
     ),
-)
+}
 
 STYLES = {
     SLOW_START: Style(BLUE),
@@ -185,7 +181,7 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
-    claims=veerman12.at_scale(CLAIMS),
+    claims=veerman12.at_scale(named(CLAIMS)),
     headline="E9.wan-sum",
     panels=(
         Panel(
