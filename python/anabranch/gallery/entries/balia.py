@@ -141,8 +141,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Convergence times, shares next to TCP, and the goodput of TCP users in scenario C."""
+def _notes(results: Results) -> list[str]:
     times = in_words(results, STYLES, convergence_s, "s")
     users = (
         f"{ratio}: {conext12_olia.of_tcp_users(results, ratio, IN_SCENARIO_C)}"
@@ -220,5 +219,5 @@ ENTRY = Entry(
         "two",
         (GOODPUT.called("goodput of all connections"),),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -102,8 +102,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Causes of the different pauses."""
+def _notes(results: Results) -> list[str]:
     pause, goodput = (metric.texts(results, partial(at, event=OFF)) for metric in (PAUSE, GOODPUT))
     return [
         "In full and backup mode, both subflows are open, and the client's REMOVE_ADDR over 3G "
@@ -157,5 +156,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("event; mode", "3g", (GOODPUT, P95.called("p95 delay"), PAUSE_MS)),
-    notes=notes,
+    notes=_notes,
 )

@@ -147,8 +147,7 @@ def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
     return in_words(results, curves, lambda curve: median(goodput(TCP, curve, users)))
 
 
-def notes(results: Results) -> list[str]:
-    """Goodput of the TCP users next to each algorithm."""
+def _notes(results: Results) -> list[str]:
     words = (
         f"next to {users} multipath users: {of_tcp_users(results, users, STYLES)} Mbit/s"
         for users in RATIOS
@@ -190,5 +189,5 @@ ENTRY = Entry(
         "also0",
         (GOODPUT.called("goodput of all connections"),),
     ),
-    notes=notes,
+    notes=_notes,
 )

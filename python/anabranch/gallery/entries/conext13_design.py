@@ -115,8 +115,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Medians of the benefit, and the source of the ranges."""
+def _notes(results: Results) -> list[str]:
     parts = (
         f"{curve.removeprefix('2012, ')} {gain(curve, OLD)(results).text()}"
         for curve in (*PARTS, NEW)
@@ -159,5 +158,5 @@ ENTRY = Entry(
     headline="E4.2-fix-helps",
     panels=two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES),
     overview=Overview("environment; curve", "two", (GOODPUT, REINJECTIONS)),
-    notes=notes,
+    notes=_notes,
 )

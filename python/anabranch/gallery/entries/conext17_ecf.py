@@ -228,9 +228,7 @@ def _download_panel(rates: str) -> Panel:
     return Panel(f"Downloads, {rates} Mbit/s", caption, draw)
 
 
-def notes(results: Results) -> list[str]:
-    """Causes of the schedulers' differences, and conditions of the paper's numbers."""
-
+def _notes(results: Results) -> list[str]:
     def over_rates(values: Callable[[float], float], form: str) -> str:
         return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)
 
@@ -367,5 +365,5 @@ ENTRY = Entry(
         "wifi",
         (MEAN.called("mean time"), IDLE_RESTARTS, OUT_OF_ORDER),
     ),
-    notes=notes,
+    notes=_notes,
 )

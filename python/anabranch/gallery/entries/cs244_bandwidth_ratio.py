@@ -190,9 +190,7 @@ def _mean_over_rate(setting: str, words: str, caption: str) -> Panel:
     return Panel(f"Mean delay, {words}", caption, draw)
 
 
-def notes(results: Results) -> list[str]:
-    """3G's share of the bytes, and the delay with both mechanisms relative to TCP over WiFi."""
-
+def _notes(results: Results) -> list[str]:
     def factor(curve: str, rate: int) -> str:
         return f"{_means(curve, TCP_WIFI, rate, DRAWN)(results).value:.2f}"
 
@@ -279,5 +277,5 @@ ENTRY = Entry(
     overview=Overview(
         "curve; wifi_mbps: WiFi (Mbit/s); setting", "3g", (GOODPUT, MEAN, P50, P95, P99)
     ),
-    notes=notes,
+    notes=_notes,
 )

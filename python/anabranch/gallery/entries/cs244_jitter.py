@@ -127,9 +127,7 @@ def _means(model: str) -> panels.Draw:
     return panels.over("jitter_ms", MEAN_OF_BLOCK, curves, x, xticks=JITTERS_MS)
 
 
-def notes(results: Results) -> list[str]:
-    """3G's share of the bytes, the delay over WiFi alone, and why the mode is not judged."""
-
+def _notes(results: Results) -> list[str]:
     def on_3g(curve: str, kib: int, model: str) -> str:
         cells = (at(curve, kib, jitter, model) for jitter in JITTERS_MS)
         shares = [share("3g").number(results, cell) for cell in cells]
@@ -222,5 +220,5 @@ ENTRY = Entry(
         "3g",
         (GOODPUT, MODE, MEAN, P50, P99),
     ),
-    notes=notes,
+    notes=_notes,
 )

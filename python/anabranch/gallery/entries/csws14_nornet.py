@@ -83,9 +83,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """The buffering delays."""
-
+def _notes(results: Results) -> list[str]:
     def delays(pair: str) -> str:
         found = in_words(results, STYLES, lambda curve: median(buffering_ms(curve, pair)), "ms")
         return f"{pair}: {found}"
@@ -143,5 +141,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("pair: paths; buffers; curve: scheduler", "wlan", (TRANSFER, OUT_OF_ORDER)),
-    notes=notes,
+    notes=_notes,
 )

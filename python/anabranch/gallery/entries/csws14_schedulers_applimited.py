@@ -193,8 +193,7 @@ def _draw_jitter(results: Results, axes: Axes) -> None:
     panels.dress(axes, {}, y="95th percentile of the jitter (ms)")
 
 
-def notes(results: Results) -> list[str]:
-    """Median increases at both rates."""
+def _notes(results: Results) -> list[str]:
     words = []
     for rate in RATES_KBPS:
         found = {curve: increases(curve, rate)(results) for curve in STYLES}
@@ -259,5 +258,5 @@ ENTRY = Entry(
         "two",
         (MEAN, P95.called("p95 delay"), JITTER),
     ),
-    notes=notes,
+    notes=_notes,
 )

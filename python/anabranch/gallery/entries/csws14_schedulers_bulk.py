@@ -93,8 +93,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Medians and means of the benefit of every scheduler."""
+def _notes(results: Results) -> list[str]:
     return [
         two_path_design.benefits_in_words(
             results,
@@ -138,5 +137,5 @@ ENTRY = Entry(
         "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES
     ),
     overview=Overview("environment; curve: scheduler", "two", (GOODPUT, REINJECTIONS)),
-    notes=notes,
+    notes=_notes,
 )

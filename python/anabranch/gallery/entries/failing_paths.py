@@ -73,8 +73,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """The stalls, and what the reports leave open."""
+def _notes(results: Results) -> list[str]:
     one, both = (
         "; ".join(f"{stack} {STALL_S.text(results, at(stack, event))}" for stack in STYLES)
         for event in (ONE, ALL)
@@ -113,5 +112,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("event; stack", "b", (STALL_S, GOODPUT)),
-    notes=notes,
+    notes=_notes,
 )

@@ -79,8 +79,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Stalls and shares side by side, and the emulator's lateness."""
+def _notes(results: Results) -> list[str]:
     stalls, shares = STALL_S.texts(results, at), WAN.texts(results, at)
     return [
         *(
@@ -142,5 +141,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("hosts; event; stack; load", "a", (STALL_S,)),
-    notes=notes,
+    notes=_notes,
 )

@@ -199,9 +199,7 @@ def _ratios(metric: Metric, words: str) -> Panel:
     return Panel(title, "Diamonds: ends of the range that the slides state.", draw)
 
 
-def notes(results: Results) -> list[str]:
-    """Goodput of each curve, and where the cap takes effect too late."""
-
+def _notes(results: Results) -> list[str]:
     def goodputs(pair: str) -> str:
         found = in_words(results, STYLES, lambda curve: TRANSFER.median(at(curve, pair)))
         return f"{pair}: {found} Mbit/s."
@@ -337,5 +335,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, metrics.OUT_OF_ORDER)),
-    notes=notes,
+    notes=_notes,
 )

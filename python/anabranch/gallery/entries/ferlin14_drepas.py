@@ -156,8 +156,7 @@ def _over_buffers(second: str, metric: Metric) -> panels.Draw:
     )
 
 
-def notes(results: Results) -> list[str]:
-    """The harm of 2G, how the score is measured, and the limits of the threshold."""
+def _notes(results: Results) -> list[str]:
     worst = min(GOODPUT.number(results, at(MPTCP, TWO_G, kib)) for kib in BUFFERS_KIB)
     return [
         "The slides call lowest RTT with opportunistic retransmission and penalisation the current "
@@ -235,5 +234,5 @@ ENTRY = Entry(
         "cellular",
         (GOODPUT, MEAN, PAUSE_MS.called("recovery")),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -401,9 +401,7 @@ _BURST_CURVES = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Settings in which MPTCP is slower than TCP or overloaded, and the schedulers' decisions."""
-
+def _notes(results: Results) -> list[str]:
     def ratios(application: str, curve: str = MPTCP) -> str:
         values = (_at_ratio(application, curve, rtt)(results).value for rtt in RTTS_MS)
         return f"{application} {' / '.join(f'{value:.2f}' for value in values)}"
@@ -550,5 +548,5 @@ ENTRY = Entry(
         "two",
         (MEAN.called("mean latency"), P50.called("median latency"), P95.called("p95 latency")),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -89,8 +89,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Sources of the long delays."""
+def _notes(results: Results) -> list[str]:
     redundant, min_rtt, wifi, lte = (
         P99.text(results, at(curve, STRESSED)) for curve in (REDUNDANT, MIN_RTT, TCP_WIFI, TCP_LTE)
     )
@@ -140,5 +139,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("network; curve", "lte", (GOODPUT, MEAN.called("mean"), P99)),
-    notes=notes,
+    notes=_notes,
 )

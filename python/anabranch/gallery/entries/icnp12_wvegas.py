@@ -334,9 +334,7 @@ _DRAWN = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Queues, shifts and goodputs."""
-
+def _notes(results: Results) -> list[str]:
     def numbers(of: Callable[..., Values], unit: str, *arguments: Any) -> str:
         return measures.in_words(results, STYLES, lambda curve: median(of(curve, *arguments)), unit)
 
@@ -415,5 +413,5 @@ ENTRY = Entry(
         "two",
         (GOODPUT, srtt_p95("one").called("p95 RTT, path one")),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -246,9 +246,7 @@ def _waiting(curve: str, network: str) -> Measure | None:
     return median(out_of_order_ms(curve, LARGE, network)) if is_run else None
 
 
-def notes(results: Results) -> list[str]:
-    """Download times and out-of-order delays of large downloads."""
-
+def _notes(results: Results) -> list[str]:
     def times(network: str) -> str:
         curves = (LIA,) if network == POOR else STYLES
         found = measures.in_words(
@@ -334,5 +332,5 @@ ENTRY = Entry(
         "cellular",
         (COMPLETION, TRANSFER.called("rate"), REINJECTIONS),
     ),
-    notes=notes,
+    notes=_notes,
 )

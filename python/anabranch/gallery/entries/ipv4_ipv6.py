@@ -101,8 +101,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
     axes.set(xlabel="network", ylabel="share of MPTCP's bytes (%)")
 
 
-def notes(results: Results) -> list[str]:
-    """IPv6's share of the bytes, and how the client finds the second path."""
+def _notes(results: Results) -> list[str]:
     return [
         "The client opens the connection over IPv4. The server announces its IPv6 address in an "
         "ADD_ADDR with an HMAC that only a holder of both keys can compute. The client echoes the "
@@ -149,5 +148,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("network; curve", "ipv6", (GOODPUT, MEAN, PAUSE_MS)),
-    notes=notes,
+    notes=_notes,
 )

@@ -89,9 +89,7 @@ def _over_delay(metric: Metric, *drawn: str, **look: Any) -> panels.Draw:
     return panels.over("slow_rtt_ms", metric, curves, words, ticks=RTTS_MS, **look)
 
 
-def notes(results: Results) -> list[str]:
-    """The reported shares of TCP's goodput next to the measured ones, and the lateness."""
-
+def _notes(results: Results) -> list[str]:
     def row(rtt_ms: int) -> str:
         tcp, linux, model, engine = (
             GOODPUT.text(results, at(each, rtt_ms)).removesuffix(" Mbit/s") for each in _CURVES
@@ -150,5 +148,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("slow_rtt_ms: slow RTT (ms); curve", "slow", (GOODPUT, LATENESS)),
-    notes=notes,
+    notes=_notes,
 )

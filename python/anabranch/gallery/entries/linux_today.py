@@ -91,8 +91,7 @@ def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
     return panels.over("asked_kb", metric, curves, words, ticks=ASKED_KB, **look)
 
 
-def notes(results: Results) -> list[str]:
-    """Buffer accounting of the stacks, measured goodputs, and the emulator's lateness."""
+def _notes(results: Results) -> list[str]:
     goodput = GOODPUT.texts(results, at)
     return [
         "If a program requests 100 kB, getsockopt on Linux returns 200 kB, and each segment takes "
@@ -146,5 +145,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("asked_kb: requested (kB); curve", "3g", (GOODPUT, MEAN, P95, LATENESS)),
-    notes=notes,
+    notes=_notes,
 )

@@ -151,9 +151,7 @@ def _systems(factor: str, words: str, *systems: str, **look: Any) -> panels.Draw
     return panels.over(factor, MEAN_OF_BLOCK, drawn, words, **look)
 
 
-def notes(results: Results) -> list[str]:
-    """The ratios that decide, and where the artefact changes the conclusion."""
-
+def _notes(results: Results) -> list[str]:
     def ratios(system: str) -> str:
         return ", ".join(f"{_over_wifi(system, rate)(results).value:.2f}" for rate in RATES_MBPS)
 
@@ -230,5 +228,5 @@ ENTRY = Entry(
         "3g",
         (GOODPUT, MEAN, P95, share("3g")),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -227,8 +227,7 @@ _READINGS = {HETEROGENEOUS: "as above"} | {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """3G's share of the bytes, and the reasons for the verdicts."""
+def _notes(results: Results) -> list[str]:
     on_3g = metrics.share("second").texts(results, partial(at, paths=HETEROGENEOUS))
     return [
         f"3G carries {on_3g(MIN_RTT)} of the bytes with lowest RTT, {on_3g(BLEST)} with the rule "
@@ -327,5 +326,5 @@ ENTRY = Entry(
         "second",
         (TRANSFER, REINJECTIONS, metrics.OUT_OF_ORDER, MEAN),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -226,9 +226,7 @@ def shares_in_words(results: Results, cores: Iterable[str], curves: Iterable[str
     return f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}."
 
 
-def notes(results: Results) -> list[str]:
-    """Mean shares next to TCP, why all access paths are equal, and what goal 1 costs."""
-
+def _notes(results: Results) -> list[str]:
     def goodput(curve: str) -> float:
         return float(GOODPUT.values(at(curve, UNEQUAL_LOSS))(results).mean())
 
@@ -295,5 +293,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("network; subflows; curve; connection", "one", (GOODPUT,)),
-    notes=notes,
+    notes=_notes,
 )

@@ -178,9 +178,7 @@ def _draw_goodput(results: Results, axes: Axes) -> None:
     )(results, axes)  # fmt: skip
 
 
-def notes(results: Results) -> list[str]:
-    """The minimum of each MPTCP curve, its goodput with large buffers, and duplicates."""
-
+def _notes(results: Results) -> list[str]:
     def lowest(curve: str) -> str:
         medians = {kb: GOODPUT.number(results, at(curve, kb)) for kb in BUFFERS_KB}
         kb = min(medians, key=lambda each: medians[each])
@@ -249,5 +247,5 @@ ENTRY = Entry(
         "3g",
         (GOODPUT, DUPLICATES.called("received twice"), REINJECTIONS),
     ),
-    notes=notes,
+    notes=_notes,
 )

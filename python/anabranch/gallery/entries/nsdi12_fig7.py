@@ -233,8 +233,7 @@ def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
     return panels.over("receive_kib", metric, curves, words, **look)
 
 
-def notes(results: Results) -> list[str]:
-    """The measured numbers behind the sweep, the jitter models and the forms of M2."""
+def _notes(results: Results) -> list[str]:
     mean, goodput, p95, p99 = (of.texts(results, at) for of in (MEAN, GOODPUT, P95, metrics.P99))
     on_3g = share("3g").text(results, at(MPTCP, 32))
     send_limited = metrics.SEND_BUFFER_LIMITED.text(results, at(MPTCP))
@@ -345,5 +344,5 @@ ENTRY = Entry(
         "3g",
         (GOODPUT, MEAN, metrics.P50, P95, metrics.P99, metrics.IQR),
     ),
-    notes=notes,
+    notes=_notes,
 )

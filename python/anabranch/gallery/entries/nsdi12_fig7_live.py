@@ -130,8 +130,7 @@ def _draw_lateness(results: Results, axes: Axes) -> None:
     panels.dress(axes, {"span": (0, 5.5), "top": 1.1}, *words)
 
 
-def notes(results: Results) -> list[str]:
-    """The goodputs side by side, how buffers differ, and the emulator's lateness."""
+def _notes(results: Results) -> list[str]:
     goodput = GOODPUT.texts(results, at)
     return [
         f"Goodput of MPTCP without the mechanisms: {goodput(VIRTUAL, MPTCP)} in virtual time, "
@@ -188,5 +187,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("hosts; curve", "3g", (GOODPUT, MEAN, P50, P95, P99)),
-    notes=notes,
+    notes=_notes,
 )

@@ -233,8 +233,7 @@ def _draw_memory(results: Results, axes: Axes) -> None:
     axes.set_ylabel("send + receive buffer at the end (MB)")
 
 
-def notes(results: Results) -> list[str]:
-    """Memory, the receive queue, and why small buffers stay on one of three links."""
+def _notes(results: Results) -> list[str]:
     memory = "; ".join(f"{c} {np.median(_memory_of(c)(results)):.2f} MB" for c in _MEMORY)
 
     def waiting(count: int) -> str:
@@ -322,5 +321,5 @@ ENTRY = Entry(
     overview=Overview(
         "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), metrics.REINJECTIONS)
     ),
-    notes=notes,
+    notes=_notes,
 )

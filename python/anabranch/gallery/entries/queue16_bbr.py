@@ -216,8 +216,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Shares next to other flows."""
+def _notes(results: Results) -> list[str]:
     next_to = "; ".join(
         f"queue of {size} products: {_shares(results, (BBR, BBR3), NEXT, size)}" for size in BDPS
     )
@@ -317,5 +316,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("experiment; size; curve: congestion control", "link", (GOODPUT,)),
-    notes=notes,
+    notes=_notes,
 )

@@ -109,9 +109,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """The shares, their cause, and what the reports leave open."""
-
+def _notes(results: Results) -> list[str]:
     def shares(event: str, load: str) -> str:
         text = WAN.texts(results, partial(at, event=event, load=load))
         found = "; ".join(f"{stack} {text(stack)}" for stack in STYLES)
@@ -164,5 +162,5 @@ ENTRY = Entry(
         for load in _WORKLOADS
     ),
     overview=Overview("event; load; stack", "wan", (WAN, GOODPUT)),
-    notes=notes,
+    notes=_notes,
 )

@@ -196,8 +196,7 @@ def _goodput(environment: str, connection: str) -> Draw:
     return panels.settings(drawn, GOODPUT.heading, {}, xlog=True)
 
 
-def notes(results: Results) -> list[str]:
-    """Accuracy of the detection, TCP's share, and the reason for the long warm-up."""
+def _notes(results: Results) -> list[str]:
     together = {each: np.mean(verdicts(each)(results)) for each in (SHARED, DISJOINT)}
     shares = [f"{curve} {np.median(tcp_shares(curve)(results)):.2f}" for curve in STYLES]
     return [
@@ -252,5 +251,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("environment; curve; connection", "two", (GOODPUT, COUPLED)),
-    notes=notes,
+    notes=_notes,
 )

@@ -257,8 +257,7 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "subflows", *_COLUMNS), tuple(row(*case) for case in _CELLS))
 
 
-def notes(results: Results) -> list[str]:
-    """Choice of the routes, and omissions of the optimum."""
+def _notes(results: Results) -> list[str]:
     single, eight = (mean(share(*case), 100)(results).text() for case in (_ONE, _EIGHT))
     return [
         f"Of the optimum, TCP reaches {single} % and LIA with eight subflows {eight} %.",
@@ -323,5 +322,5 @@ ENTRY = Entry(
     ),
     overview=_overview,
     headline="FT.b-mptcp-fills",
-    notes=notes,
+    notes=_notes,
 )

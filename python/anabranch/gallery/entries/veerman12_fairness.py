@@ -201,9 +201,7 @@ def _draw_over_time(results: Results, axes: Axes) -> None:
     )
 
 
-def notes(results: Results) -> list[str]:
-    """Shares of TCP, and why they miss the theory."""
-
+def _notes(results: Results) -> list[str]:
     def shares(network: str) -> str:
         lia, uncoupled = (share(c, network)(results).mean() for c in (LIA, UNCOUPLED))
         found = f"{LIA} {lia:.2f}, {UNCOUPLED} {uncoupled:.2f}"
@@ -254,5 +252,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("network; curve; connection", "main-0", (GOODPUT,)),
-    notes=notes,
+    notes=_notes,
 )

@@ -330,8 +330,7 @@ def _flapping_over_time(arm: str) -> Draw:
     return draw
 
 
-def notes(results: Results) -> list[str]:
-    """Limits of the runs, and recovery time of throughput."""
+def _notes(results: Results) -> list[str]:
     shares = [_ON_TEN.values(cell)(results) for cell in _BALANCED.values()]
     spread = "; ".join(f"{share.min():.1f} to {share.max():.1f} %" for share in shares)
     silent = _settling_s(SILENT, (1, 3), 0.9 * SUM_MBPS)(results).text("s")
@@ -422,5 +421,5 @@ ENTRY = Entry(
         "one",
         (GOODPUT, REINJECTIONS),
     ),
-    notes=notes,
+    notes=_notes,
 )

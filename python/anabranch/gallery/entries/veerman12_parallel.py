@@ -171,8 +171,7 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "flows", "rate of the file (Mbit/s)", "share of TCP"), tuple(rows))
 
 
-def notes(results: Results) -> list[str]:
-    """Division of the file among the flows."""
+def _notes(results: Results) -> list[str]:
     slow = float(np.median(file_mbps(EVEN, max(FLOWS))(results)))
     return [
         "GridFTP opens several TCP connections for one file. Here half of them cross each link. "
@@ -235,5 +234,5 @@ ENTRY = Entry(
         ),
     ),
     overview=_overview,
-    notes=notes,
+    notes=_notes,
 )

@@ -84,8 +84,7 @@ CLAIMS = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Limit of the far link (losses or buffers), and conditions under which it pays off."""
+def _notes(results: Results) -> list[str]:
     far = results.rows("subflows", path_name="far", **RULE)
     retransmitted = float(np.median(far["segments_retransmitted"].to_numpy()))
     recovery_h = veerman12.recovery_s(3, 10, _FAR_MS, veerman12.SMALL_MSS, scale=1) / 3600
@@ -164,5 +163,5 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview("curve: links; buffer_mb: buffer (MB)", "far", (GOODPUT, REINJECTIONS)),
-    notes=notes,
+    notes=_notes,
 )

@@ -121,8 +121,7 @@ STYLES = {
 _curves = partial(panels.curves, STYLES)
 
 
-def notes(results: Results) -> list[str]:
-    """Limits of the runs, and conditions under which a far link pays off."""
+def _notes(results: Results) -> list[str]:
     limits = veerman12.limited(results, _RISING)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(
@@ -227,5 +226,5 @@ ENTRY = Entry(
     overview=Overview(
         "test; curve; buffer_mb: buffer of the slides (MB)", "large", (GOODPUT, REINJECTIONS)
     ),
-    notes=notes,
+    notes=_notes,
 )
