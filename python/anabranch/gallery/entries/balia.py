@@ -18,7 +18,6 @@ from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Change, NetworkPath
@@ -160,6 +159,32 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "A step of capacity": (
+        f"Path two grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s. First seed, bins of 2 s.",
+        panels.series(
+            {
+                curve: (at(curve, STEP) | {"path_name": "two"}, "subflow_bytes_received", style)
+                for curve, style in STYLES.items()
+            },
+            "throughput of path two (Mbit/s)",
+            "time since the step (s)",
+            bin_samples=20,
+            zero_s=STEP_AT_S,
+            down=True,
+            span=(-10, STEP_MEASURED_S),
+        ),
+    ),
+    "Convergence time": (
+        "The shortfall in bytes after the step, divided by the added capacity.",
+        panels.bars(
+            ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
+        ),
+    ),
+    **nsdi11_lia.panels_of_shares(_CORES, ONE_BOTTLENECK),
+    **conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
+}
+
 ENTRY = Entry(
     title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
     question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
@@ -186,33 +211,7 @@ ENTRY = Entry(
     uncertain_parameters={**LINKS, **START},
     source=Source("The authors ran BALIA in the original kernel.", ("congestion_control",)),
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "A step of capacity",
-            f"Path two grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s. First seed, bins of 2 s.",
-            panels.series(
-                {
-                    curve: (at(curve, STEP) | {"path_name": "two"}, "subflow_bytes_received", style)
-                    for curve, style in STYLES.items()
-                },
-                "throughput of path two (Mbit/s)",
-                "time since the step (s)",
-                bin_samples=20,
-                zero_s=STEP_AT_S,
-                down=True,
-                span=(-10, STEP_MEASURED_S),
-            ),
-        ),
-        Panel(
-            "Convergence time",
-            "The shortfall in bytes after the step, divided by the added capacity.",
-            panels.bars(
-                ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
-            ),
-        ),
-        *(nsdi11_lia.panel_of_shares(core, ONE_BOTTLENECK) for core in _CORES),
-        *conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "network; subflows; ratio: multipath users, relative to TCP users; "
         "curve: congestion control",

@@ -12,7 +12,7 @@ from anabranch.gallery.shared.connections import flow, outages
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
 
@@ -114,6 +114,23 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Longest pause": (
+        "Longest time without a delivered block around the moment when WiFi goes away.",
+        panels.bars_of(
+            {"turned off": OFF, "falls silent": SILENT},
+            PAUSE,
+            at,
+            {mode: STYLES[mode] for mode in MODES},
+            x="WiFi",
+        ),
+    ),
+    "WiFi is turned off and on again": (
+        "Goodput in bins of one second, first seed. WiFi is down in the shaded time.",
+        panels.goodput_around(panels.curves(STYLES, by="mode", event=OFF), AWAY_S, BACK_S),
+    ),
+}
+
 ENTRY = Entry(
     title="Handover from WiFi to 3G and back in three modes (CellNet 2012)",
     question="A phone leaves its WiFi. How long does a connection pause if 3G is always used, open "
@@ -137,24 +154,7 @@ ENTRY = Entry(
         "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.", ("remedies",)
     ),
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Longest pause",
-            "Longest time without a delivered block around the moment when WiFi goes away.",
-            panels.bars_of(
-                {"turned off": OFF, "falls silent": SILENT},
-                PAUSE,
-                at,
-                {mode: STYLES[mode] for mode in MODES},
-                x="WiFi",
-            ),
-        ),
-        Panel(
-            "WiFi is turned off and on again",
-            "Goodput in bins of one second, first seed. WiFi is down in the shaded time.",
-            panels.goodput_around(panels.curves(STYLES, by="mode", event=OFF), AWAY_S, BACK_S),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("event; mode", "3g", (GOODPUT, P95.called("p95 delay"), PAUSE_MS)),
     notes=_notes,
 )

@@ -14,7 +14,7 @@ from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import NetworkPath
@@ -123,7 +123,7 @@ CLAIMS = {
 }
 
 
-def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[Panel, Panel]:
+def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> panels.Drawings:
     """The mean goodput of the users of each kind, as bars; `title` goes before theirs."""
 
     def draw(users: str) -> panels.Draw:
@@ -139,7 +139,7 @@ def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[P
     tcp = "Goodput of the users that have only the shared link."
     multipath = "Goodput of the users that also have a link of their own."
     words = f"{title}multipath users" if title else "Multipath users"
-    return Panel(f"{title}TCP users", tcp, draw(TCP)), Panel(words, multipath, draw(MULTIPATH))
+    return {f"{title}TCP users": (tcp, draw(TCP)), words: (multipath, draw(MULTIPATH))}
 
 
 def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
@@ -183,7 +183,7 @@ ENTRY = Entry(
     ),
     claims=named(CLAIMS),
     headline="E10.olia-leaves-more",
-    panels=panels_of_users(""),
+    panels=panels.titled(panels_of_users("")),
     overview=Overview(
         "ratio: multipath users, relative to TCP users; curve: congestion control",
         "also0",

@@ -8,6 +8,7 @@ from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.panels import titled
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used, gain
@@ -156,7 +157,9 @@ ENTRY = Entry(
     ),
     claims=named(CLAIMS),
     headline="E4.2-fix-helps",
-    panels=two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES),
+    panels=titled(
+        two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES)
+    ),
     overview=Overview("environment; curve", "two", (GOODPUT, REINJECTIONS)),
     notes=_notes,
 )

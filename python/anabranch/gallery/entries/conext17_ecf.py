@@ -15,7 +15,7 @@ from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import RequestResponse
@@ -220,12 +220,10 @@ _CONEXT17 = {DEFAULT: 486, BLEST: 382, ECF: 16, DAPS: 92}
 """CoNEXT'17: window restarts at 0.3 + 8.6 Mbit/s, in one video of 1332 s (second-hand)."""
 
 
-def _download_panel(rates: str) -> Panel:
+def _downloads_over(rates: str) -> panels.Draw:
     curves = panels.curves(STYLES, workload=DOWNLOAD, rates=rates)
     metric = MEAN.called("download time")
-    caption = "A new connection for each download. The first rate is WiFi's."
-    draw = panels.over("amount", metric, curves, "size (KiB)", ticks=SIZES_KIB)
-    return Panel(f"Downloads, {rates} Mbit/s", caption, draw)
+    return panels.over("amount", metric, curves, "size (KiB)", ticks=SIZES_KIB)
 
 
 def _notes(results: Results) -> list[str]:
@@ -283,6 +281,52 @@ def _srtts(results: Results) -> str:
     )
 
 
+PANELS = {
+    "Chunks of video, 0.3 + 8.6 Mbit/s": (
+        "Size of a chunk over the mean time to fetch a chunk.",
+        _over_video_rate(throughput_mbps, "throughput of chunks (Mbit/s)"),
+    ),
+    "Windows lost to idle times, 0.3 + 8.6 Mbit/s": (
+        "Idle times that reduced a congestion window, per run, both subflows.",
+        _over_video_rate(_restarts, "restarts per run"),
+    ),
+    f"Windows lost to idle times, video of {JUDGED_MBPS:g} Mbit/s": (
+        "Restarts over those with lowest RTT. Diamonds: CoNEXT'17, whose player adapts.",
+        panels.bars(
+            (_UNEQUAL_VIDEO,),
+            lambda curve, _: _over_default(_restarts, curve),
+            {curve: style for curve, style in STYLES.items() if curve != DEFAULT},
+            "restarts / that of lowest RTT",
+            {curve: [count / _CONEXT17[DEFAULT]] for curve, count in _CONEXT17.items()},
+            lines={1: DEFAULT},
+        ),
+    ),
+    "Time out of order, 0.3 + 8.6 Mbit/s": (
+        "Mean time that a byte waits for earlier bytes.",
+        _over_video_rate(out_of_order_s, "mean time out of order (s)"),
+    ),
+    "LTE's window, video of 8 Mbit/s": (
+        "Congestion window, first seed.",
+        panels.series(
+            {
+                curve: ({**_judged(curve), "path_name": "lte"}, "cwnd", STYLES[curve])
+                for curve in (DEFAULT, ECF)
+            },
+            "congestion window of LTE (kB)",
+            scale=1e-3,
+            shown_s=(30, 60),
+            bottom=None,
+        ),
+    ),
+    **{
+        f"Downloads, {rates} Mbit/s": (
+            "A new connection for each download. The first rate is WiFi's.",
+            _downloads_over(rates),
+        )
+        for rates in DOWNLOADS
+    },
+}
+
 ENTRY = Entry(
     title="Earliest completion first (ECF): video and downloads over unequal paths (CoNEXT 2017)",
     question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
@@ -316,50 +360,7 @@ ENTRY = Entry(
     ),
     claims=named(CLAIMS),
     headline="E11.ecf-throughput",
-    panels=(
-        Panel(
-            "Chunks of video, 0.3 + 8.6 Mbit/s",
-            "Size of a chunk over the mean time to fetch a chunk.",
-            _over_video_rate(throughput_mbps, "throughput of chunks (Mbit/s)"),
-        ),
-        Panel(
-            "Windows lost to idle times, 0.3 + 8.6 Mbit/s",
-            "Idle times that reduced a congestion window, per run, both subflows.",
-            _over_video_rate(_restarts, "restarts per run"),
-        ),
-        Panel(
-            f"Windows lost to idle times, video of {JUDGED_MBPS:g} Mbit/s",
-            "Restarts over those with lowest RTT. Diamonds: CoNEXT'17, whose player adapts.",
-            panels.bars(
-                (_UNEQUAL_VIDEO,),
-                lambda curve, _: _over_default(_restarts, curve),
-                {curve: style for curve, style in STYLES.items() if curve != DEFAULT},
-                "restarts / that of lowest RTT",
-                {curve: [count / _CONEXT17[DEFAULT]] for curve, count in _CONEXT17.items()},
-                lines={1: DEFAULT},
-            ),
-        ),
-        Panel(
-            "Time out of order, 0.3 + 8.6 Mbit/s",
-            "Mean time that a byte waits for earlier bytes.",
-            _over_video_rate(out_of_order_s, "mean time out of order (s)"),
-        ),
-        Panel(
-            "LTE's window, video of 8 Mbit/s",
-            "Congestion window, first seed.",
-            panels.series(
-                {
-                    curve: ({**_judged(curve), "path_name": "lte"}, "cwnd", STYLES[curve])
-                    for curve in (DEFAULT, ECF)
-                },
-                "congestion window of LTE (kB)",
-                scale=1e-3,
-                shown_s=(30, 60),
-                bottom=None,
-            ),
-        ),
-        *map(_download_panel, DOWNLOADS),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "workload; rates: WiFi + LTE (Mbit/s); amount: Mbit/s or KiB; curve: scheduler",
         "wifi",

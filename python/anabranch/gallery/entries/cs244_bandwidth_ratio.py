@@ -17,7 +17,6 @@ from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -183,11 +182,10 @@ def _claims(tag: str) -> dict[str, Unnamed]:
     }
 
 
-def _mean_over_rate(setting: str, words: str, caption: str) -> Panel:
+def _mean_over_rate(setting: str) -> panels.Draw:
     curves = panels.curves(wifi_3g.STYLES, *_curves(setting), setting=setting)
     x = "WiFi rate (Mbit/s)"
-    draw = panels.over("wifi_mbps", MEAN_OF_BLOCK, curves, x, ticks=RATES_MBPS, log=True)
-    return Panel(f"Mean delay, {words}", caption, draw)
+    return panels.over("wifi_mbps", MEAN_OF_BLOCK, curves, x, ticks=RATES_MBPS, log=True)
 
 
 def _notes(results: Results) -> list[str]:
@@ -223,6 +221,32 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    **{
+        f"WiFi {rate} Mbit/s: tail (CCDF)": (
+            "Share of blocks that take longer, on a logarithmic scale. Queue 54 packets.",
+            panels.distribution(
+                figures.ccdf,
+                {c: (at(c, rate, DRAWN), wifi_3g.STYLES[c]) for c in CURVES_WITH_2012},
+                1000,
+            ),
+        )
+        for rate in RATES_MBPS
+    },
+    "Mean delay, queue 54 packets": (
+        "The gap between MPTCP+M1,2 and TCP over WiFi grows with WiFi's rate.",
+        _mean_over_rate("54p"),
+    ),
+    "Mean delay, queue 80 ms": (
+        "Where the curves meet, 3G carries nothing.",
+        _mean_over_rate("80ms"),
+    ),
+    "Mean delay, 32 KiB requested from Linux": (
+        "The receive window also limits TCP over WiFi.",
+        _mean_over_rate("32KiB"),
+    ),
+}
+
 ENTRY = Entry(
     title="Delay of 8 KiB blocks when WiFi is 4 to 32 times as fast as 3G (CS244 2015)",
     question="How do the delays of NSDI 2012's Figure 7 change when WiFi becomes faster and 3G "
@@ -251,29 +275,7 @@ ENTRY = Entry(
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=wifi_3g.cs244_system("CS244'15"),
     claims=tuple(each for tag in SETTINGS for each in named(_claims(tag))),
-    panels=(
-        *(
-            Panel(
-                f"WiFi {rate} Mbit/s: tail (CCDF)",
-                "Share of blocks that take longer, on a logarithmic scale. Queue 54 packets.",
-                panels.distribution(
-                    figures.ccdf,
-                    {c: (at(c, rate, DRAWN), wifi_3g.STYLES[c]) for c in CURVES_WITH_2012},
-                    1000,
-                ),
-            )
-            for rate in RATES_MBPS
-        ),
-        _mean_over_rate(
-            "54p",
-            "queue 54 packets",
-            "The gap between MPTCP+M1,2 and TCP over WiFi grows with WiFi's rate.",
-        ),
-        _mean_over_rate("80ms", "queue 80 ms", "Where the curves meet, 3G carries nothing."),
-        _mean_over_rate(
-            "32KiB", "32 KiB requested from Linux", "The receive window also limits TCP over WiFi."
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; wifi_mbps: WiFi (Mbit/s); setting", "3g", (GOODPUT, MEAN, P50, P95, P99)
     ),

@@ -16,7 +16,7 @@ from anabranch.gallery.shared.connections import network_path
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Style
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 
@@ -164,6 +164,26 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    **{
+        f"{kib} KiB, {WORDS[model]}: PDF": (
+            "Densities at the smallest and the largest jitter. The mode is the highest bin of "
+            "a curve. With several high bins, the mode jumps between them. Diamonds: modes in "
+            "CS244'14 at 100 ms, read off its plot (± 20 ms), MPTCP's on the right.",
+            _densities(kib, model),
+        )
+        for kib in JUDGED_KIB
+        for model in MODELS[::-1]
+    },
+    **{
+        f"Mean over jitter, {WORDS[model]}": (
+            "The claims compare the right end of each line with its left end.",
+            _means(model),
+        )
+        for model in MODELS[::-1]
+    },
+}
+
 ENTRY = Entry(
     title="Delay of 8 KiB blocks as 3G's jitter grows (CS244 2014)",
     question="How does jitter on 3G change the delay of blocks that Multipath TCP sends over WiFi "
@@ -194,27 +214,7 @@ ENTRY = Entry(
     claims=tuple(
         each for kib in JUDGED_KIB for model in MODELS[::-1] for each in named(_claims(kib, model))
     ),
-    panels=(
-        *(
-            Panel(
-                f"{kib} KiB, {WORDS[model]}: PDF",
-                "Densities at the smallest and the largest jitter. The mode is the highest bin of "
-                "a curve. With several high bins, the mode jumps between them. Diamonds: modes in "
-                "CS244'14 at 100 ms, read off its plot (± 20 ms), MPTCP's on the right.",
-                _densities(kib, model),
-            )
-            for kib in JUDGED_KIB
-            for model in MODELS[::-1]
-        ),
-        *(
-            Panel(
-                f"Mean over jitter, {WORDS[model]}",
-                "The claims compare the right end of each line with its left end.",
-                _means(model),
-            )
-            for model in MODELS[::-1]
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; receive_kib: receive buffer (KiB); jitter_ms: jitter (ms); jitter_model: model",
         "3g",

@@ -13,7 +13,6 @@ from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import Panel
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk
 
@@ -98,6 +97,25 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    **{
+        f"Goodput, buffers of {buffers}": (
+            "Medians over seeds with 95 % intervals.",
+            panels.bars_of(WITH_WLAN, TRANSFER, partial(at, buffers=buffers), STYLES),
+        )
+        for buffers in _SIZE
+    },
+    f"Buffering delay, buffers of {UNBOUNDED}": (
+        "Mean time that bytes wait for earlier bytes.",
+        panels.bars(
+            WITH_WLAN,
+            lambda curve, pair: median(buffering_ms(curve, pair)),
+            STYLES,
+            "buffering delay (ms)",
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Four schedulers over WLAN and cellular paths (CSWS 2014, NorNet)",
     question="Over WLAN and a bufferbloated cellular path, which scheduler has the best goodput "
@@ -120,26 +138,7 @@ ENTRY = Entry(
         ("scheduler", "remedies"),
     ),
     claims=named(CLAIMS),
-    panels=(
-        *(
-            Panel(
-                f"Goodput, buffers of {buffers}",
-                "Medians over seeds with 95 % intervals.",
-                panels.bars_of(WITH_WLAN, TRANSFER, partial(at, buffers=buffers), STYLES),
-            )
-            for buffers in _SIZE
-        ),
-        Panel(
-            f"Buffering delay, buffers of {UNBOUNDED}",
-            "Mean time that bytes wait for earlier bytes.",
-            panels.bars(
-                WITH_WLAN,
-                lambda curve, pair: median(buffering_ms(curve, pair)),
-                STYLES,
-                "buffering delay (ms)",
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("pair: paths; buffers; curve: scheduler", "wlan", (TRANSFER, OUT_OF_ORDER)),
     notes=_notes,
 )

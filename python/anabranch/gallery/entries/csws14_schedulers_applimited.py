@@ -15,7 +15,6 @@ from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -157,15 +156,13 @@ CLAIMS = {
 }
 
 
-def _increases_at(rate_kbps: int) -> Panel:
+def _increases_at(rate_kbps: int) -> panels.Draw:
     drawn = {
         curve: (derived(lambda found: np.maximum(found, 1), increases(curve, rate_kbps)), style)
         for curve, style in STYLES.items()
     }
     x = "increase of the mean delay (%)"
-    draw = panels.settings(drawn, x, {100: "twice"}, ticks=(1, 10, 100, 1000, 10_000))
-    caption = "Curves further to the left are better. Increases below 1 % are drawn at 1 %."
-    return Panel(f"High-BDP settings, {rate_kbps} kbit/s", caption, draw)
+    return panels.settings(drawn, x, {100: "twice"}, ticks=(1, 10, 100, 1000, 10_000))
 
 
 _CLASSES = {
@@ -211,6 +208,29 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    **{
+        f"High-BDP settings, {rate} kbit/s": (
+            "Curves further to the left are better. Increases below 1 % are drawn at 1 %.",
+            _increases_at(rate),
+        )
+        for rate in RATES_KBPS
+    },
+    f"Settings by increase, {JUDGED_KBPS} kbit/s": (
+        "High-BDP settings. Diamonds: CSWS'14, which states two of these shares.",
+        panels.bars(
+            _CLASSES,
+            lambda curve, ends: _between(curve, *ends),
+            STYLES,
+            "share of the settings (%)",
+            _CSWS14,
+            "increase of the mean delay",
+            top=105,
+        ),
+    ),
+    "WLAN and 3G": ("One mark for each round-trip time of 3G, 75 to 150 ms.", _draw_jitter),
+}
+
 ENTRY = Entry(
     title="Schedulers with an application-limited source (CSWS 2014)",
     question="How much longer than necessary do blocks take with round robin, with lowest RTT, "
@@ -234,25 +254,7 @@ ENTRY = Entry(
     not_varied_because=A_DESIGN,
     source=csws14_schedulers_bulk.SOURCE,
     claims=named(CLAIMS),
-    panels=(
-        *map(_increases_at, RATES_KBPS),
-        Panel(
-            f"Settings by increase, {JUDGED_KBPS} kbit/s",
-            "High-BDP settings. Diamonds: CSWS'14, which states two of these shares.",
-            panels.bars(
-                _CLASSES,
-                lambda curve, ends: _between(curve, *ends),
-                STYLES,
-                "share of the settings (%)",
-                _CSWS14,
-                "increase of the mean delay",
-                top=105,
-            ),
-        ),
-        Panel(
-            "WLAN and 3G", "One mark for each round-trip time of 3G, 75 to 150 ms.", _draw_jitter
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "environment; rate_kbps: rate (kbit/s); curve: scheduler",
         "two",

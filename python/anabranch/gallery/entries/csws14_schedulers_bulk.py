@@ -8,6 +8,7 @@ from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.gallery.measures import estimate, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.panels import titled
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
@@ -133,8 +134,10 @@ ENTRY = Entry(
     not_varied_because=A_DESIGN,
     source=SOURCE,
     claims=named(CLAIMS),
-    panels=two_path_design.panels_of_benefits(
-        "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES
+    panels=titled(
+        two_path_design.panels_of_benefits(
+            "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES
+        )
     ),
     overview=Overview("environment; curve: scheduler", "two", (GOODPUT, REINJECTIONS)),
     notes=_notes,

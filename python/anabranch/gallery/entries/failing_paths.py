@@ -8,7 +8,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
 from anabranch.gallery.shared.connections import LINUX_6_18, network_path, outages, upload
 from anabranch.gallery.shared.uncertain import LINKS
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Cbr, Connection
 
@@ -85,6 +85,13 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Longest stall": (
+        "Longest time in which the application got nothing although data was waiting.",
+        panels.bars_of({"one": ONE, "both": ALL}, STALL_S, at, STYLES, x="failing paths"),
+    ),
+}
+
 ENTRY = Entry(
     title="Public reports of pauses after a path fails",
     question="How long does a stream pause after a path fails, in Linux and with the engine?",
@@ -104,13 +111,7 @@ ENTRY = Entry(
     uncertain_parameters=LINKS,
     claims=named(CLAIMS),
     headline="FP.b-all-paths",
-    panels=(
-        Panel(
-            "Longest stall",
-            "Longest time in which the application got nothing although data was waiting.",
-            panels.bars_of({"one": ONE, "both": ALL}, STALL_S, at, STYLES, x="failing paths"),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("event; stack", "b", (STALL_S, GOODPUT)),
     notes=_notes,
 )

@@ -15,7 +15,7 @@ from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.real_time import KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Scenario
 
@@ -99,6 +99,25 @@ def _notes(results: Results) -> list[str]:
 _QUICK = Tier("quick", seeds=3, measured_s=80)
 _FAILING_LASTS_S = _QUICK.warm_up_s + _QUICK.measured_s
 
+PANELS = {
+    **{
+        f"Longest stall, {event}": (
+            "Longest time in which the application got nothing although data was waiting.",
+            panels.bars_of(SETTINGS, STALL_S, partial(at, event=event), STYLES),
+        )
+        for event in EVENTS
+    },
+    "WAN's share of the bytes": (
+        f"WAN is away from {_AWAY_S} s to {_BACK_S} s; runs of {_RETURN_LASTS_S} s.",
+        panels.bars(
+            {f"{stack}\n{load}": (stack, load) for stack, load in RETURNS},
+            lambda hosts, case: WAN.median(at(hosts, case[0], SHORT, case[1])),
+            STYLES,
+            WAN.heading,
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Paths that fail and come back: Linux and its model",
     question="Does the model of Linux pause for as long as Linux when a path fails, and does it "
@@ -120,26 +139,7 @@ ENTRY = Entry(
     not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
     headline="FL1-stalls",
-    panels=(
-        *(
-            Panel(
-                f"Longest stall, {event}",
-                "Longest time in which the application got nothing although data was waiting.",
-                panels.bars_of(SETTINGS, STALL_S, partial(at, event=event), STYLES),
-            )
-            for event in EVENTS
-        ),
-        Panel(
-            "WAN's share of the bytes",
-            f"WAN is away from {_AWAY_S} s to {_BACK_S} s; runs of {_RETURN_LASTS_S} s.",
-            panels.bars(
-                {f"{stack}\n{load}": (stack, load) for stack, load in RETURNS},
-                lambda hosts, case: WAN.median(at(hosts, case[0], SHORT, case[1])),
-                STYLES,
-                WAN.heading,
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("hosts; event; stack; load", "a", (STALL_S,)),
     notes=_notes,
 )

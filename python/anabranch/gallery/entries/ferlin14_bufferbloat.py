@@ -18,7 +18,7 @@ from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
@@ -186,7 +186,7 @@ _SLIDES = {TRANSFER: (1.08, 1.15), VARIATION: (0.55, 0.85)}
 """Slides: ranges of the goodput and of its variation, over those of the default."""
 
 
-def _ratios(metric: Metric, words: str) -> Panel:
+def _ratios(metric: Metric, words: str) -> panels.Drawings:
     draw = panels.bars(
         tuple(PAIRS),
         lambda curve, pair: metric.ratio(at(curve, pair), at(DEFAULT, pair)),
@@ -196,7 +196,7 @@ def _ratios(metric: Metric, words: str) -> Panel:
         stated=[(place, end) for place in range(len(PAIRS)) for end in _SLIDES[metric]],
     )
     title = f"{words.capitalize()}, compared with the default"
-    return Panel(title, "Diamonds: ends of the range that the slides state.", draw)
+    return {title: ("Diamonds: ends of the range that the slides state.", draw)}
 
 
 def _notes(results: Results) -> list[str]:
@@ -222,6 +222,80 @@ def _notes(results: Results) -> list[str]:
         "that is more than half used.",
     ]
 
+
+PANELS = {
+    "Round-trip time of 3G2 next to WLAN": (
+        "First seed. The queue that a subflow fills becomes its own delay.",
+        _over_time("srtt_ns", "smoothed RTT of 3g2 (ms)", 1e6, path="3g2"),
+    ),
+    "Bytes delivered, 3G2 + WLAN": (
+        "Bytes delivered in order to the application, first seed.",
+        _over_time("bytes_delivered", "delivered (MB)", 1e6),
+    ),
+    "Bytes that wait, 3G2 + WLAN": (
+        "Bytes that arrived out of order at the data level, first seed.",
+        _over_time("out_of_order_bytes", "out of order (kB)", 1e3),
+    ),
+    "Goodput of the transfer": (
+        "Medians over seeds with 95 % intervals.",
+        panels.bars_of(tuple(PAIRS), TRANSFER, at, STYLES),
+    ),
+    "Variation of goodput": (
+        "Standard deviation over mean of the goodput in intervals of 100 ms.",
+        panels.bars_of(tuple(PAIRS), VARIATION, at, STYLES),
+    ),
+    **_ratios(TRANSFER, "goodput"),
+    **_ratios(VARIATION, "variation of goodput"),
+    "Bytes out of order": (
+        "Mean over the time in which data arrived.",
+        panels.bars_of(tuple(PAIRS), metrics.OUT_OF_ORDER_KB, at, STYLES),
+    ),
+    "(a) Example: goodput": (
+        "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Delivery comes in gaps and "
+        "bursts where 3G2's round-trip time is high.",
+        _example(
+            "rate, bins of 0.5 s (Mbit/s)",
+            {
+                "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
+                "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
+                "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
+            },
+            bin_samples=5,
+        ),
+    ),
+    "(b) Example: head-of-line blocking": (
+        "Data that waits for earlier data in 3G2's queue.",
+        _example(
+            "out of order (kB)",
+            {"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
+        ),
+    ),
+    "(c) Example: windows of 3G2": (
+        "Penalisation halves the window repeatedly, and the window grows back.",
+        _example(
+            "3G2 (kB)",
+            {
+                "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
+                "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
+            },
+        ),
+    ),
+    "(d) Example: WLAN and the receive window": (
+        "Where the receive window is full, WLAN may not send. This is rare. The coupled "
+        "congestion control makes most of the waves.",
+        _example(
+            "kB",
+            {
+                "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
+                "room in the receive window": (
+                    "wlan",
+                    "available_window",
+                    Style(ORANGE, (0, (1, 1)), ""),
+                ),
+            },
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Bufferbloat mitigation on cellular paths (IWQoS 2014)",
@@ -251,89 +325,7 @@ ENTRY = Entry(
         ("remedies",),
     ),
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Round-trip time of 3G2 next to WLAN",
-            "First seed. The queue that a subflow fills becomes its own delay.",
-            _over_time("srtt_ns", "smoothed RTT of 3g2 (ms)", 1e6, path="3g2"),
-        ),
-        Panel(
-            "Bytes delivered, 3G2 + WLAN",
-            "Bytes delivered in order to the application, first seed.",
-            _over_time("bytes_delivered", "delivered (MB)", 1e6),
-        ),
-        Panel(
-            "Bytes that wait, 3G2 + WLAN",
-            "Bytes that arrived out of order at the data level, first seed.",
-            _over_time("out_of_order_bytes", "out of order (kB)", 1e3),
-        ),
-        Panel(
-            "Goodput of the transfer",
-            "Medians over seeds with 95 % intervals.",
-            panels.bars_of(tuple(PAIRS), TRANSFER, at, STYLES),
-        ),
-        Panel(
-            "Variation of goodput",
-            "Standard deviation over mean of the goodput in intervals of 100 ms.",
-            panels.bars_of(tuple(PAIRS), VARIATION, at, STYLES),
-        ),
-        _ratios(TRANSFER, "goodput"),
-        _ratios(VARIATION, "variation of goodput"),
-        Panel(
-            "Bytes out of order",
-            "Mean over the time in which data arrived.",
-            panels.bars_of(tuple(PAIRS), metrics.OUT_OF_ORDER_KB, at, STYLES),
-        ),
-        Panel(
-            "(a) Example: goodput",
-            "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Delivery comes in gaps and "
-            "bursts where 3G2's round-trip time is high.",
-            _example(
-                "rate, bins of 0.5 s (Mbit/s)",
-                {
-                    "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
-                    "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
-                    "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
-                },
-                bin_samples=5,
-            ),
-        ),
-        Panel(
-            "(b) Example: head-of-line blocking",
-            "Data that waits for earlier data in 3G2's queue.",
-            _example(
-                "out of order (kB)",
-                {"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
-            ),
-        ),
-        Panel(
-            "(c) Example: windows of 3G2",
-            "Penalisation halves the window repeatedly, and the window grows back.",
-            _example(
-                "3G2 (kB)",
-                {
-                    "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
-                    "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
-                },
-            ),
-        ),
-        Panel(
-            "(d) Example: WLAN and the receive window",
-            "Where the receive window is full, WLAN may not send. This is rare. The coupled "
-            "congestion control makes most of the waves.",
-            _example(
-                "kB",
-                {
-                    "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
-                    "room in the receive window": (
-                        "wlan",
-                        "available_window",
-                        Style(ORANGE, (0, (1, 1)), ""),
-                    ),
-                },
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, metrics.OUT_OF_ORDER)),
     notes=_notes,
 )

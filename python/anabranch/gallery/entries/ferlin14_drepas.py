@@ -10,7 +10,7 @@ from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
@@ -170,6 +170,35 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Goodput next to 2G": (
+        "Where MPTCP lies below TCP over WLAN, the second path does harm.",
+        _over_buffers(TWO_G, GOODPUT),
+    ),
+    "Block delay next to 2G": ("Mean delay of 8 KiB blocks.", _over_buffers(TWO_G, MEAN)),
+    "Goodput next to 3G": (
+        "Where the second path is worth using, DRePaS changes nothing.",
+        _over_buffers(THREE_G, GOODPUT),
+    ),
+    "WLAN goes away": (
+        "Bytes delivered since WLAN went away; first seed, buffers of 512 KiB.",
+        panels.series(
+            {
+                curve: (_BLACKOUT | {"curve": curve}, "bytes_delivered", STYLES[curve])
+                for curve in CURVES[1:]
+            },
+            "delivered since WLAN went away (kB)",
+            "time since WLAN went away (s)",
+            scale=1e-3,
+            zero_s=BLACKOUT_S,
+            since_zero=True,
+            shown_s=(-0.2, 12),
+            down=True,
+            bottom=None,
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Dynamic relative path scoring (DRePaS) next to 2G and 3G (Globecom 2014)",
     question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
@@ -198,37 +227,7 @@ ENTRY = Entry(
     source=Source("The authors ran the original kernel over real links.", ("path_manager",)),
     claims=named(CLAIMS),
     headline="E7.b-drepas-avoids-it",
-    panels=(
-        Panel(
-            "Goodput next to 2G",
-            "Where MPTCP lies below TCP over WLAN, the second path does harm.",
-            _over_buffers(TWO_G, GOODPUT),
-        ),
-        Panel("Block delay next to 2G", "Mean delay of 8 KiB blocks.", _over_buffers(TWO_G, MEAN)),
-        Panel(
-            "Goodput next to 3G",
-            "Where the second path is worth using, DRePaS changes nothing.",
-            _over_buffers(THREE_G, GOODPUT),
-        ),
-        Panel(
-            "WLAN goes away",
-            "Bytes delivered since WLAN went away; first seed, buffers of 512 KiB.",
-            panels.series(
-                {
-                    curve: (_BLACKOUT | {"curve": curve}, "bytes_delivered", STYLES[curve])
-                    for curve in CURVES[1:]
-                },
-                "delivered since WLAN went away (kB)",
-                "time since WLAN went away (s)",
-                scale=1e-3,
-                zero_s=BLACKOUT_S,
-                since_zero=True,
-                shown_s=(-0.2, 12),
-                down=True,
-                bottom=None,
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; second: second path; buffer_kib: buffers (KiB); blackout",
         "cellular",

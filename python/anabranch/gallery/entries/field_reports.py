@@ -16,7 +16,7 @@ from anabranch.gallery.shared.connections import flow, model_of_linux, network_p
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import Style
 from anabranch.reports.table import Table
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -241,6 +241,25 @@ def _sum_mbps(report: Report) -> float:
     return sum(bits_per_second(str(path.rate)) for path in report.paths) / 1e6
 
 
+PANELS = {
+    "Goodput of each report": (
+        "Of the sum of the rates of all paths. Diamonds: the reports.",
+        _over_reports(
+            lambda curve, report: _part(curve, report, _sum_mbps(report)),
+            "goodput / sum of the rates",
+            *STYLES,
+            top=1,
+            stated=[
+                (place, report.mbps / _sum_mbps(report)) for place, report in enumerate(REPORTS)
+            ],
+        ),
+    ),
+    "Compared with TCP": (
+        "Below 1, the further paths do harm.",
+        _over_reports(_over_tcp, "goodput / that of TCP", LINUX, ENGINE, log=True, lines={1: ""}),
+    ),
+}
+
 ENTRY = Entry(
     title="Public reports of slow Multipath TCP",
     question="Does the model of Linux have the reported goodput? Do the engine's remedies help?",
@@ -263,27 +282,6 @@ ENTRY = Entry(
     design=grid(_cell, report=REPORTS, curve=STYLES),
     uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Goodput of each report",
-            "Of the sum of the rates of all paths. Diamonds: the reports.",
-            _over_reports(
-                lambda curve, report: _part(curve, report, _sum_mbps(report)),
-                "goodput / sum of the rates",
-                *STYLES,
-                top=1,
-                stated=[
-                    (place, report.mbps / _sum_mbps(report)) for place, report in enumerate(REPORTS)
-                ],
-            ),
-        ),
-        Panel(
-            "Compared with TCP",
-            "Below 1, the further paths do harm.",
-            _over_reports(
-                _over_tcp, "goodput / that of TCP", LINUX, ENGINE, log=True, lines={1: ""}
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=_goodputs,
 )

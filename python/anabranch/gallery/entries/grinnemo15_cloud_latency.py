@@ -14,7 +14,7 @@ from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source, original
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -365,16 +365,15 @@ def _at_ratio(application: str, curve: str, rtt: int) -> Measure:
     return relative(at(application, curve if rtt > SHORT_MS else MPTCP, SHORT_MS, rtt))
 
 
-def _unequal_panel(title: str, caption: str, curves: dict[str, tuple[str, str, Style]]) -> Panel:
+def _unequal(curves: dict[str, tuple[str, str, Style]]) -> panels.Draw:
     """Curves over the round-trip time of path two; each has an application and a scheduler."""
-    draw = panels.points(
+    return panels.points(
         RTTS_MS,
         lambda name, rtt: _at_ratio(*curves[name][:2], rtt),
         {name: style for name, (_, _, style) in curves.items()},
         "round-trip time of path two (ms); path one: 10 ms", _RELATIVE,
         ticks=RTTS_MS, log=True, bottom=0.5, lines={1: ""},
     )  # fmt: skip
-    return Panel(title, caption, draw)
 
 
 def _draw_loss(results: Results, axes: Axes) -> None:
@@ -456,6 +455,50 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Equal round-trip times": (
+        "Below 1, MPTCP is faster than TCP. No loss.",
+        panels.points(
+            RTTS_MS,
+            lambda application, rtt: relative(at(application, MPTCP, rtt, rtt)),
+            APPLICATIONS,
+            "round-trip time of both paths (ms)",
+            _RELATIVE,
+            ticks=RTTS_MS,
+            lines={1: ""},
+        ),
+    ),
+    "Different round-trip times": (
+        "Latency relative to TCP over the path of 10 ms. Lowest RTT, no loss.",
+        _unequal({name: (name, MPTCP, style) for name, style in APPLICATIONS.items()}),
+    ),
+    "Loss on both paths": (
+        "The figure omits settings in which TCP does not carry the load.",
+        _draw_loss,
+    ),
+    **{
+        f"Schedulers, {application}": (
+            caption,
+            _unequal({curve: (application, curve, style) for curve, style in SCHEDULERS.items()}),
+        )
+        for application, caption in (
+            (NETFLIX, "Lowest RTT, BLEST and ECF coincide. No loss."),
+            (MAPS, "No loss."),
+        )
+    },
+    "Bursts of 10 to 50 segments": (
+        "Lowest RTT and ECF, no loss.",
+        panels.points(
+            {segments: name for name, segments in BURSTS.items()},
+            lambda name, burst: relative(at(burst, *_BURST_CURVES[name][0])),
+            {name: style for name, (_, style) in _BURST_CURVES.items()},
+            "burst (segments of 1400 bytes)",
+            _RELATIVE,
+            lines={1: ""},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Latency of cloud applications over two paths (2015)",
     question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
@@ -494,54 +537,7 @@ ENTRY = Entry(
         (original("original kernel on dummynet", shaper="dummynet"),),
     ),
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Equal round-trip times",
-            "Below 1, MPTCP is faster than TCP. No loss.",
-            panels.points(
-                RTTS_MS,
-                lambda application, rtt: relative(at(application, MPTCP, rtt, rtt)),
-                APPLICATIONS,
-                "round-trip time of both paths (ms)",
-                _RELATIVE,
-                ticks=RTTS_MS,
-                lines={1: ""},
-            ),
-        ),
-        _unequal_panel(
-            "Different round-trip times",
-            "Latency relative to TCP over the path of 10 ms. Lowest RTT, no loss.",
-            {name: (name, MPTCP, style) for name, style in APPLICATIONS.items()},
-        ),
-        Panel(
-            "Loss on both paths",
-            "The figure omits settings in which TCP does not carry the load.",
-            _draw_loss,
-        ),
-        *(
-            _unequal_panel(
-                f"Schedulers, {application}",
-                caption,
-                {curve: (application, curve, style) for curve, style in SCHEDULERS.items()},
-            )
-            for application, caption in (
-                (NETFLIX, "Lowest RTT, BLEST and ECF coincide. No loss."),
-                (MAPS, "No loss."),
-            )
-        ),
-        Panel(
-            "Bursts of 10 to 50 segments",
-            "Lowest RTT and ECF, no loss.",
-            panels.points(
-                {segments: name for name, segments in BURSTS.items()},
-                lambda name, burst: relative(at(burst, *_BURST_CURVES[name][0])),
-                {name: style for name, (_, style) in _BURST_CURVES.items()},
-                "burst (segments of 1400 bytes)",
-                _RELATIVE,
-                lines={1: ""},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "application; curve; rtt_one_ms: RTT one (ms); rtt_two_ms: RTT two (ms); "
         "loss_percent: loss (%)",

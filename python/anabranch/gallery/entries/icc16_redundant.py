@@ -10,7 +10,7 @@ from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, BurstLoss, RequestResponse
 
@@ -101,6 +101,17 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Response time with losses": (
+        "Share of responses that take longer than a given time. Curves further left are faster.",
+        panels.distribution(figures.ccdf, panels.curves(STYLES, network=STRESSED), 3000),
+    ),
+    "Response time without losses": (
+        "The negative control. All curves but that of LTE coincide.",
+        panels.distribution(figures.cdf, panels.curves(STYLES, network=CALM)),
+    ),
+}
+
 ENTRY = Entry(
     title="Redundant scheduling for requests and responses (ICC 2016)",
     question="An interactive application asks small questions over lossy WiFi and LTE. How much "
@@ -125,19 +136,7 @@ ENTRY = Entry(
         ("scheduler",),
     ),
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Response time with losses",
-            "Share of responses that take longer than a given time. Curves further left are "
-            "faster.",
-            panels.distribution(figures.ccdf, panels.curves(STYLES, network=STRESSED), 3000),
-        ),
-        Panel(
-            "Response time without losses",
-            "The negative control. All curves but that of LTE coincide.",
-            panels.distribution(figures.cdf, panels.curves(STYLES, network=CALM)),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("network; curve", "lte", (GOODPUT, MEAN.called("mean"), P99)),
     notes=_notes,
 )

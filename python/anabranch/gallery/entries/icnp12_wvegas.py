@@ -18,7 +18,7 @@ from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, Results
@@ -355,6 +355,30 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Load comes and goes": (
+        "Share of the second path in the connection's traffic, first seed, bins of 2 s. The "
+        "first path is loaded in the shaded time.",
+        _draw_shift,
+    ),
+    "Queues": (
+        "Packets in the queues of two equal paths, first seed. The connection is alone.",
+        _draw_queue,
+    ),
+    "Three flows": (
+        "Goodput of a flow over each link and of the connection over both. The line stands at "
+        "5 Mbit/s less headers.",
+        panels.bars(
+            dict(zip(("6 Mbit/s", "both links", "9 Mbit/s"), FLOWS, strict=True)),
+            lambda name, flow: median(goodputs(*_DRAWN[name][:2])[flow]),
+            {name: style for name, (_, _, style) in _DRAWN.items()},
+            "goodput (Mbit/s)",
+            x="flow over",
+            lines={5 * 1448 / 1500: "5 Mbit/s"},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
@@ -382,32 +406,7 @@ ENTRY = Entry(
     uncertain_parameters=LINKS,
     claims=named(CLAIMS),
     headline="WV.d-timely",
-    panels=(
-        Panel(
-            "Load comes and goes",
-            "Share of the second path in the connection's traffic, first seed, bins of 2 s. The "
-            "first path is loaded in the shaded time.",
-            _draw_shift,
-        ),
-        Panel(
-            "Queues",
-            "Packets in the queues of two equal paths, first seed. The connection is alone.",
-            _draw_queue,
-        ),
-        Panel(
-            "Three flows",
-            "Goodput of a flow over each link and of the connection over both. The line stands at "
-            "5 Mbit/s less headers.",
-            panels.bars(
-                dict(zip(("6 Mbit/s", "both links", "9 Mbit/s"), FLOWS, strict=True)),
-                lambda name, flow: median(goodputs(*_DRAWN[name][:2])[flow]),
-                {name: style for name, (_, _, style) in _DRAWN.items()},
-                "goodput (Mbit/s)",
-                x="flow over",
-                lines={5 * 1448 / 1500: "5 Mbit/s"},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "network; curve: congestion control; connection: flow",
         "two",

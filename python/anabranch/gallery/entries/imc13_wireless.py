@@ -15,7 +15,7 @@ from anabranch.gallery.measures import Values, difference, median, per_seed, rat
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -263,6 +263,33 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    **{
+        f"Download time, {network}": (
+            caption,
+            _over_size(seconds, network, tuple(STYLES), "download time (s)", log=True),
+        )
+        for network, caption in (
+            (CONSTANT, "Mean time from the opening of the connection to the last byte."),
+            (TRACES, "The same means, with rates that vary."),
+        )
+    },
+    "Cellular share": (
+        "The part of the bytes that LTE carried, with constant rates.",
+        _over_size(share, CONSTANT, MULTIPATH, "cellular share of the bytes (%)", top=100),
+    ),
+    "Out-of-order delay": (
+        f"Mean time that data waits for earlier data, downloads of {words(LARGE)}.",
+        panels.bars(
+            {f"LTE,\n{CONSTANT}": CONSTANT, f"LTE,\n{TRACES}": TRACES, POOR: POOR},
+            _waiting,
+            {curve: STYLES[curve] for curve in MULTIPATH},
+            "mean out-of-order delay (ms)",
+            span=(-0.5, 2.5),
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Download time against flow size over WiFi and cellular (IMC 2013)",
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
@@ -298,35 +325,7 @@ ENTRY = Entry(
     },
     source=Source("IMC 2013 ran the original kernel over real links.", ("congestion_control",)),
     claims=named(CLAIMS),
-    panels=(
-        *(
-            Panel(
-                f"Download time, {network}",
-                caption,
-                _over_size(seconds, network, tuple(STYLES), "download time (s)", log=True),
-            )
-            for network, caption in (
-                (CONSTANT, "Mean time from the opening of the connection to the last byte."),
-                (TRACES, "The same means, with rates that vary."),
-            )
-        ),
-        Panel(
-            "Cellular share",
-            "The part of the bytes that LTE carried, with constant rates.",
-            _over_size(share, CONSTANT, MULTIPATH, "cellular share of the bytes (%)", top=100),
-        ),
-        Panel(
-            "Out-of-order delay",
-            f"Mean time that data waits for earlier data, downloads of {words(LARGE)}.",
-            panels.bars(
-                {f"LTE,\n{CONSTANT}": CONSTANT, f"LTE,\n{TRACES}": TRACES, POOR: POOR},
-                _waiting,
-                {curve: STYLES[curve] for curve in MULTIPATH},
-                "mean out-of-order delay (ms)",
-                span=(-0.5, 2.5),
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "network; kib: size (KiB); curve",
         "cellular",

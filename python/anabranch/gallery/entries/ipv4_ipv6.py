@@ -10,7 +10,7 @@ from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.uncertain import LINKS
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
 
@@ -111,6 +111,21 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Goodput": (
+        "With bottlenecks in the core, MPTCP reaches the sum. With one bottleneck in the "
+        "access, it gains nothing.",
+        panels.bars_of(
+            {"in the core": CORE, "in the access": ACCESS}, GOODPUT, at, STYLES, x="bottleneck"
+        ),
+    ),
+    "Share of each family": ("Shares of MPTCP's bytes.", _draw_shares),
+    "IPv6 goes away and comes back": (
+        "Goodput in bins of one second, first seed. The IPv6 route is down in the shaded time.",
+        panels.goodput_around(panels.curves(STYLES, network=OUTAGE), AWAY_S, BACK_S),
+    ),
+}
+
 ENTRY = Entry(
     title="IPv4 and IPv6 at once: two incongruent paths (slides of Alay et al., last question)",
     question="Routes of IPv4 and IPv6 between the same hosts often differ. What do performance and "
@@ -131,22 +146,7 @@ ENTRY = Entry(
     design=grid(_cell, network=_ACCESS_RATE, curve=STYLES),
     uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Goodput",
-            "With bottlenecks in the core, MPTCP reaches the sum. With one bottleneck in the "
-            "access, it gains nothing.",
-            panels.bars_of(
-                {"in the core": CORE, "in the access": ACCESS}, GOODPUT, at, STYLES, x="bottleneck"
-            ),
-        ),
-        Panel("Share of each family", "Shares of MPTCP's bytes.", _draw_shares),
-        Panel(
-            "IPv6 goes away and comes back",
-            "Goodput in bins of one second, first seed. The IPv6 route is down in the shaded time.",
-            panels.goodput_around(panels.curves(STYLES, network=OUTAGE), AWAY_S, BACK_S),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("network; curve", "ipv6", (GOODPUT, MEAN, PAUSE_MS)),
     notes=_notes,
 )

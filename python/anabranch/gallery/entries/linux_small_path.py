@@ -13,7 +13,7 @@ from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import Style
 from anabranch.results.folder import Results
 
 RTTS_MS = (1, 10, 25)
@@ -108,6 +108,23 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Goodput over the slow path's round-trip time": (
+        "Where MPTCP lies below TCP over the fast path, adding a path does harm.",
+        _over_delay(GOODPUT, top=110, lines={102: "sum of the\nlink rates"}),
+    ),
+    "Share of the slow path": (
+        "The links' rates would give it 2 %. With more, the fast path idles.",
+        _over_delay(
+            part("slow").called("share of the bytes over the slow path"),
+            LINUX_MPTCP,
+            MODEL_MPTCP,
+            ENGINE_M12,
+            lines={2 / 102: "share of\nthe rates"},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="A small path next to a large one",
     question="A public report has Linux's Multipath TCP at a sixth of TCP's goodput when a path of "
@@ -129,24 +146,7 @@ ENTRY = Entry(
     design=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
     not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Goodput over the slow path's round-trip time",
-            "Where MPTCP lies below TCP over the fast path, adding a path does harm.",
-            _over_delay(GOODPUT, top=110, lines={102: "sum of the\nlink rates"}),
-        ),
-        Panel(
-            "Share of the slow path",
-            "The links' rates would give it 2 %. With more, the fast path idles.",
-            _over_delay(
-                part("slow").called("share of the bytes over the slow path"),
-                LINUX_MPTCP,
-                MODEL_MPTCP,
-                ENGINE_M12,
-                lines={2 / 102: "share of\nthe rates"},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("slow_rtt_ms: slow RTT (ms); curve", "slow", (GOODPUT, LATENESS)),
     notes=_notes,
 )

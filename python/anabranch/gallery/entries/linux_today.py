@@ -14,7 +14,7 @@ from anabranch.gallery.shared.real_time import ENGINE, KERNEL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import used
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import Style
 from anabranch.results.folder import Results
 
 ASKED_KB = (100, 200, 400)
@@ -107,6 +107,18 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Goodput over the buffers": (
+        "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
+        _over_buffers(GOODPUT, top=11, lines={10: "sum of the\nlink rates"}),
+    ),
+    "Mean delay of a block": ("On a logarithmic scale.", _over_buffers(MEAN_OF_BLOCK, log=True)),
+    "Delay of a block, 100 kB requested": (
+        "Share of blocks delivered within a given delay. Curves further left are faster.",
+        panels.distribution(figures.cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995),
+    ),
+}
+
 ENTRY = Entry(
     title="Today's Linux over WiFi and 3G, compared with the engine",
     question="Opportunistic retransmission and penalisation were published in 2012. Does the "
@@ -125,25 +137,7 @@ ENTRY = Entry(
     design=grid(_cell, asked=ASKED_KB, curve=_CURVES),
     not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Goodput over the buffers",
-            "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            _over_buffers(GOODPUT, top=11, lines={10: "sum of the\nlink rates"}),
-        ),
-        Panel(
-            "Mean delay of a block",
-            "On a logarithmic scale.",
-            _over_buffers(MEAN_OF_BLOCK, log=True),
-        ),
-        Panel(
-            "Delay of a block, 100 kB requested",
-            "Share of blocks delivered within a given delay. Curves further left are faster.",
-            panels.distribution(
-                figures.cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("asked_kb: requested (kB); curve", "3g", (GOODPUT, MEAN, P95, LATENESS)),
     notes=_notes,
 )

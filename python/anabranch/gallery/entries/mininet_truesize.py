@@ -11,7 +11,7 @@ from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, share
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Connection
@@ -177,6 +177,22 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Mean delay over the rate of WiFi": (
+        "Multipath TCP with both mechanisms. On Mininet's links with the artefact, delays fall "
+        "with a faster WiFi; with the memory kept, the window stays closed behind 3G.",
+        _systems("wifi_mbps", "rate of WiFi (Mbit/s)", *_STYLES, log=True, ticks=RATES_MBPS),
+    ),
+    "Mean delay over the receive buffer": (
+        "The artefact matters while the receive window limits the connection.",
+        _systems("receive_kib", "receive buffer (KiB)", *_EMULATED, log=True, ticks=RECEIVE_KIB),
+    ),
+    "Mean delay over the round-trip time of 3G": (
+        "A slower 3G keeps the window closed for longer.",
+        _systems("rtt_ms", "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS),
+    ),
+}
+
 ENTRY = Entry(
     title="An artefact of emulation: delayed segments that weigh one byte",
     question="The original kernel reproduces a published result on Mininet's links, and not on "
@@ -203,26 +219,7 @@ ENTRY = Entry(
     not_varied_because="the settings are those of the recorded runs of the original kernel",
     claims=named(CLAIMS),
     headline="MT.2-kept-slower",
-    panels=(
-        Panel(
-            "Mean delay over the rate of WiFi",
-            "Multipath TCP with both mechanisms. On Mininet's links with the artefact, delays fall "
-            "with a faster WiFi; with the memory kept, the window stays closed behind 3G.",
-            _systems("wifi_mbps", "rate of WiFi (Mbit/s)", *_STYLES, log=True, ticks=RATES_MBPS),
-        ),
-        Panel(
-            "Mean delay over the receive buffer",
-            "The artefact matters while the receive window limits the connection.",
-            _systems(
-                "receive_kib", "receive buffer (KiB)", *_EMULATED, log=True, ticks=RECEIVE_KIB
-            ),
-        ),
-        Panel(
-            "Mean delay over the round-trip time of 3G",
-            "A slower 3G keeps the window closed for longer.",
-            _systems("rtt_ms", "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "system; curve; wifi_mbps: WiFi (Mbit/s); receive_kib: receive (KiB); rtt_ms: 3G (ms)",
         "3g",

@@ -14,7 +14,7 @@ from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source, original, with_artefact
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Cbr, NetworkPath
@@ -249,6 +249,38 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Reinjections": (
+        "Segments sent again on another subflow, in a transfer of 64 MiB. Diamonds: "
+        "Networking'16, packets over 3G+WLAN.",
+        _bars(REINJECTIONS.called("segments")),
+    ),
+    "Goodput of 64 MiB": ("Medians over seeds with 95 % intervals.", _bars(TRANSFER)),
+    "Goodput in other interpretations": (
+        "3G+WLAN with the delays as round trips, or with less loss, or both. Diamond: "
+        "Networking'16.",
+        panels.points(
+            dict(enumerate(_READINGS)),
+            partial(_over_min_rtt, TRANSFER),
+            {curve: replace(STYLES[curve], line="none") for curve in (BLEST, PAPER)},
+            "",
+            "goodput / that of lowest RTT",
+            places=tuple(_READINGS.values()),
+            bottom=None,
+            lines={1: ""},
+            stated=[(0, _NETWORKING16_GAIN)],
+        ),
+    ),
+    "Bytes out of order": (
+        "Mean over the time in which data arrived.",
+        _bars(metrics.OUT_OF_ORDER_KB),
+    ),
+    "Delay of frames at 1 Mbit/s": (
+        "Mean delay of 5 KiB frames. Diamonds: Networking'16.",
+        _bars(MEAN, CBR),
+    ),
+}
+
 ENTRY = Entry(
     title="Blocking estimation (BLEST) over 3G and WLAN (IFIP Networking 2016)",
     question="Does leaving the slow path idle when it would block the fast path save "
@@ -286,41 +318,7 @@ ENTRY = Entry(
     ),
     claims=named(CLAIMS),
     headline="E11.blest-goodput",
-    panels=(
-        Panel(
-            "Reinjections",
-            "Segments sent again on another subflow, in a transfer of 64 MiB. Diamonds: "
-            "Networking'16, packets over 3G+WLAN.",
-            _bars(REINJECTIONS.called("segments")),
-        ),
-        Panel("Goodput of 64 MiB", "Medians over seeds with 95 % intervals.", _bars(TRANSFER)),
-        Panel(
-            "Goodput in other interpretations",
-            "3G+WLAN with the delays as round trips, or with less loss, or both. Diamond: "
-            "Networking'16.",
-            panels.points(
-                dict(enumerate(_READINGS)),
-                partial(_over_min_rtt, TRANSFER),
-                {curve: replace(STYLES[curve], line="none") for curve in (BLEST, PAPER)},
-                "",
-                "goodput / that of lowest RTT",
-                places=tuple(_READINGS.values()),
-                bottom=None,
-                lines={1: ""},
-                stated=[(0, _NETWORKING16_GAIN)],
-            ),
-        ),
-        Panel(
-            "Bytes out of order",
-            "Mean over the time in which data arrived.",
-            _bars(metrics.OUT_OF_ORDER_KB),
-        ),
-        Panel(
-            "Delay of frames at 1 Mbit/s",
-            "Mean delay of 5 KiB frames. Diamonds: Networking'16.",
-            _bars(MEAN, CBR),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "workload; paths; curve: scheduler",
         "second",

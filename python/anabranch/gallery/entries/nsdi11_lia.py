@@ -17,7 +17,7 @@ from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Connection, NetworkPath
@@ -197,20 +197,23 @@ CLAIMS = {
 }
 
 
-def panel_of_shares(core: str, styles: Mapping[str, Style] = STYLES) -> Panel:
-    """The share next to one TCP flow over the number of subflows."""
-    draw = panels.points(
-        SUBFLOWS,
-        lambda curve, count: mean(shares(curve, core, count)),
-        styles,
-        "subflows",
-        "share next to one TCP flow",
-        xticks=SUBFLOWS,
-        top=1,
-        lines={0.5: "one half"},
-    )
+def panels_of_shares(cores: Iterable[str], styles: Mapping[str, Style] = STYLES) -> panels.Drawings:
+    """The share next to one TCP flow over the number of subflows, at each bottleneck."""
+
+    def draw(core: str) -> panels.Draw:
+        return panels.points(
+            SUBFLOWS,
+            lambda curve, count: mean(shares(curve, core, count)),
+            styles,
+            "subflows",
+            "share next to one TCP flow",
+            xticks=SUBFLOWS,
+            top=1,
+            lines={0.5: "one half"},
+        )
+
     caption = "At one half, Multipath TCP takes the share of one TCP flow."
-    return Panel(f"One bottleneck, {core}", caption, draw)
+    return {f"One bottleneck, {core}": (caption, draw(core)) for core in cores}
 
 
 _NSDI11_MBPS = {TCP_ONE: 14.4, TCP_TWO: 2.1, LIA: 17.3}
@@ -246,6 +249,20 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    **panels_of_shares(CORES),
+    "Separate paths": (
+        "Goodput of LIA over both paths, and of TCP over each path alone. Diamonds: NSDI'11.",
+        panels.bars(
+            tuple(_PAIRS),
+            lambda curve, pair: GOODPUT.mean(at(curve, pair)),
+            {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]},
+            GOODPUT.heading,
+            {curve: (number, None) for curve, number in _NSDI11_MBPS.items()},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Linked increases (LIA): fair on a shared bottleneck, useful on two (NSDI 2011)",
     question="Where its subflows share a bottleneck, does LIA take no more than one TCP flow? "
@@ -277,21 +294,7 @@ ENTRY = Entry(
         ("congestion_control",),
     ),
     claims=named(CLAIMS),
-    panels=(
-        panel_of_shares(RANDOM_LOSS),
-        panel_of_shares(DROP_TAIL),
-        Panel(
-            "Separate paths",
-            "Goodput of LIA over both paths, and of TCP over each path alone. Diamonds: NSDI'11.",
-            panels.bars(
-                tuple(_PAIRS),
-                lambda curve, pair: GOODPUT.mean(at(curve, pair)),
-                {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]},
-                GOODPUT.heading,
-                {curve: (number, None) for curve, number in _NSDI11_MBPS.items()},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("network; subflows; curve; connection", "one", (GOODPUT,)),
     notes=_notes,
 )

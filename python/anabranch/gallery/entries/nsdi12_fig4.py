@@ -24,7 +24,6 @@ from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk
@@ -203,6 +202,22 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Goodput over the buffer size": (
+        "A curve inside the shaded region means that adding a path did harm. Medians over "
+        "seeds with 95 % intervals. Diamond: CS244'12.",
+        _draw_goodput,
+    ),
+    "Data received twice": (
+        "Throughput minus goodput: the cost of opportunistic retransmission.",
+        panels.over("buffer_kb", DUPLICATES, _MULTIPATH, _BUFFER, span=(0, None)),
+    ),
+    "Share of 3G": (
+        "Shows that MPTCP used both paths.",
+        panels.over("buffer_kb", share("3g", "3G"), _MULTIPATH, _BUFFER, span=(0, None)),
+    ),
+}
+
 ENTRY = Entry(
     title="Goodput over WiFi and 3G as the receive buffer grows (NSDI 2012, Figure 4)",
     question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
@@ -224,24 +239,7 @@ ENTRY = Entry(
     source=wifi_3g.NSDI12_SYSTEM,
     claims=named(CLAIMS),
     headline="E2.c-m12-never-worse",
-    panels=(
-        Panel(
-            "Goodput over the buffer size",
-            "A curve inside the shaded region means that adding a path did harm. Medians over "
-            "seeds with 95 % intervals. Diamond: CS244'12.",
-            _draw_goodput,
-        ),
-        Panel(
-            "Data received twice",
-            "Throughput minus goodput: the cost of opportunistic retransmission.",
-            panels.over("buffer_kb", DUPLICATES, _MULTIPATH, _BUFFER, span=(0, None)),
-        ),
-        Panel(
-            "Share of 3G",
-            "Shows that MPTCP used both paths.",
-            panels.over("buffer_kb", share("3g", "3G"), _MULTIPATH, _BUFFER, span=(0, None)),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; buffer_kb: buffers (kB)",
         "3g",

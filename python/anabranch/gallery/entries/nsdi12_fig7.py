@@ -17,7 +17,6 @@ from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
 from anabranch.gallery.systems import ON_MININET, Source, original
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel
 from anabranch.results.estimates import number
 from anabranch.results.folder import Factor, Results
 from anabranch.results.metrics import expected_delay_ms
@@ -271,6 +270,36 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Delay of a block: CDF": (
+        "Share of blocks delivered within a given delay. Curves further left are faster. Both "
+        "buffers are 200 KiB. “2012” marks the penalisation of NSDI'12; M1,2 without this mark "
+        "uses that of CoNEXT'13.",
+        panels.distribution(figures.cdf, _DELAYS),
+    ),
+    "Delay of a block: tail (CCDF)": (
+        "Share of blocks that take longer, on a logarithmic scale: the tail that users feel.",
+        panels.distribution(figures.ccdf, _DELAYS),
+    ),
+    "Delay of a block: density (PDF)": (
+        "The form of the figure in the paper and in CS244. The area under each curve is 1.",
+        panels.distribution(figures.pdf, _DELAYS),
+    ),
+    "Mean delay over the receive buffer": (
+        "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
+        "3G. From 200 KiB on, the send buffer is the limit.",
+        _sweep(metrics.MEAN_OF_BLOCK, log=True),
+    ),
+    "Goodput over the receive buffer": (
+        "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
+        _sweep(GOODPUT, top=11, lines={10: "sum of the link rates"}),
+    ),
+    "Share of 3G": (
+        "Shows that MPTCP used both paths, and the reason for no effect at 32 KiB.",
+        _sweep(share("3g", "3G"), MPTCP, MPTCP_M12),
+    ),
+}
+
 ENTRY = Entry(
     title="Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)",
     question="An application writes 8 KiB blocks as fast as the stack accepts them. How long "
@@ -304,41 +333,7 @@ ENTRY = Entry(
     ),
     claims=named(CLAIMS),
     headline="E1.2-m12-like-wifi",
-    panels=(
-        Panel(
-            "Delay of a block: CDF",
-            "Share of blocks delivered within a given delay. Curves further left are faster. Both "
-            "buffers are 200 KiB. “2012” marks the penalisation of NSDI'12; M1,2 without this mark "
-            "uses that of CoNEXT'13.",
-            panels.distribution(figures.cdf, _DELAYS),
-        ),
-        Panel(
-            "Delay of a block: tail (CCDF)",
-            "Share of blocks that take longer, on a logarithmic scale: the tail that users feel.",
-            panels.distribution(figures.ccdf, _DELAYS),
-        ),
-        Panel(
-            "Delay of a block: density (PDF)",
-            "The form of the figure in the paper and in CS244. The area under each curve is 1.",
-            panels.distribution(figures.pdf, _DELAYS),
-        ),
-        Panel(
-            "Mean delay over the receive buffer",
-            "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
-            "3G. From 200 KiB on, the send buffer is the limit.",
-            _sweep(metrics.MEAN_OF_BLOCK, log=True),
-        ),
-        Panel(
-            "Goodput over the receive buffer",
-            "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            _sweep(GOODPUT, top=11, lines={10: "sum of the link rates"}),
-        ),
-        Panel(
-            "Share of 3G",
-            "Shows that MPTCP used both paths, and the reason for no effect at 32 KiB.",
-            _sweep(share("3g", "3G"), MPTCP, MPTCP_M12),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; send: send buffer; receive: receive buffer; jitter_model: jitter",
         "3g",

@@ -15,7 +15,7 @@ from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI, used
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import Style
 from anabranch.results.folder import Results
 
 BUFFER = "200KiB"
@@ -145,6 +145,26 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    **{
+        f"Delay of a block: {hosts}": (
+            "Share of blocks delivered within a given delay. Curves further left are faster. "
+            "The three panels have the same axes.",
+            _delays(hosts),
+        )
+        for hosts in HOSTS
+    },
+    "Goodput": (
+        "Where a bar of MPTCP is below that of TCP over WiFi, adding a path does harm.",
+        _bars(GOODPUT),
+    ),
+    "Mean delay of a block": ("On a logarithmic scale.", _bars(MEAN_OF_BLOCK)),
+    "Lateness of the emulator": (
+        "One point for each run in real time. Beyond the grey lines, a run would be invalid.",
+        _draw_lateness,
+    ),
+}
+
 ENTRY = Entry(
     title="Delay of 8 KiB blocks: virtual time, real time, and Linux (NSDI 2012, Figure 7)",
     question="Does the engine behave in virtual time as it does in real time? How does the "
@@ -164,28 +184,7 @@ ENTRY = Entry(
     not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
     headline="K2-linux-is-harmed",
-    panels=(
-        *(
-            Panel(
-                f"Delay of a block: {hosts}",
-                "Share of blocks delivered within a given delay. Curves further left are faster. "
-                "The three panels have the same axes.",
-                _delays(hosts),
-            )
-            for hosts in HOSTS
-        ),
-        Panel(
-            "Goodput",
-            "Where a bar of MPTCP is below that of TCP over WiFi, adding a path does harm.",
-            _bars(GOODPUT),
-        ),
-        Panel("Mean delay of a block", "On a logarithmic scale.", _bars(MEAN_OF_BLOCK)),
-        Panel(
-            "Lateness of the emulator",
-            "One point for each run in real time. Beyond the grey lines, a run would be invalid.",
-            _draw_lateness,
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("hosts; curve", "3g", (GOODPUT, MEAN, P50, P95, P99)),
     notes=_notes,
 )

@@ -18,7 +18,7 @@ from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, NetworkPath, RequestResponse
@@ -258,6 +258,32 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "WiFi and 3G of 50 kbit/s": (
+        "M1,2 keep a nearly useless path from doing harm.",
+        _over_buffers(WEAK, TCP_WIFI, WEAK_BUFFERS_KB),
+    ),
+    "Unequal links": ("100 and 10 Mbit/s.", _over_buffers(UNEQUAL, TCP, FAST_BUFFERS_KB)),
+    "Three equal links": (
+        "M1,2 have nothing to repair: goodput is the same with and without them.",
+        _over_buffers(SYMMETRIC, TCP, FAST_BUFFERS_KB),
+    ),
+    "Memory": ("Buffers at the end of the run, and goodput.", _draw_memory),
+    "Short flows": (
+        "Above 1, two links are faster.",
+        panels.points(
+            FILES_KB,
+            lambda _, kb: _flow_ratio(kb),
+            {MPTCP: STYLES[MPTCP]},
+            "size of the file (kB)",
+            "time of TCP / time of MPTCP",
+            ticks=FILES_KB,
+            bottom=None,
+            lines={1: "TCP"},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Weak 3G, fast links, memory, receive queue and short flows (NSDI 2012)",
     question="Do the mechanisms of NSDI 2012 hold beyond WiFi and 3G: on a very weak second path, "
@@ -290,34 +316,7 @@ ENTRY = Entry(
     source=wifi_3g.NSDI12_SYSTEM,
     claims=named(CLAIMS),
     headline="E3.weak-3g-cured",
-    panels=(
-        Panel(
-            "WiFi and 3G of 50 kbit/s",
-            "M1,2 keep a nearly useless path from doing harm.",
-            _over_buffers(WEAK, TCP_WIFI, WEAK_BUFFERS_KB),
-        ),
-        Panel("Unequal links", "100 and 10 Mbit/s.", _over_buffers(UNEQUAL, TCP, FAST_BUFFERS_KB)),
-        Panel(
-            "Three equal links",
-            "M1,2 have nothing to repair: goodput is the same with and without them.",
-            _over_buffers(SYMMETRIC, TCP, FAST_BUFFERS_KB),
-        ),
-        Panel("Memory", "Buffers at the end of the run, and goodput.", _draw_memory),
-        Panel(
-            "Short flows",
-            "Above 1, two links are faster.",
-            panels.points(
-                FILES_KB,
-                lambda _, kb: _flow_ratio(kb),
-                {MPTCP: STYLES[MPTCP]},
-                "size of the file (kB)",
-                "time of TCP / time of MPTCP",
-                ticks=FILES_KB,
-                bottom=None,
-                lines={1: "TCP"},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), metrics.REINJECTIONS)
     ),

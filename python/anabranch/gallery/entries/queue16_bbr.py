@@ -14,7 +14,7 @@ from anabranch.gallery.measures import by_seed, in_words, median, part_of, per_s
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS, access, flow, network_path
 from anabranch.gallery.shared.uncertain import QUEUES
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -241,6 +241,56 @@ def _shares(results: Results, curves: Sequence[str], experiment: str, size: floa
     return in_words(results, curves, lambda curve: share(curve, experiment, size))
 
 
+PANELS = {
+    "Random losses": (
+        "Goodput over the largest possible one.",
+        panels.points(
+            LOSSES_PERCENT,
+            _of_possible,
+            STYLES,
+            "loss rate (%)",
+            "goodput / possible",
+            ticks=LOSSES_PERCENT,
+            lines={1: ""},
+        ),
+    ),
+    "Large buffers": (
+        "Eight flows over 128 kbit/s.",
+        panels.points(
+            BUFFERS_KB,
+            _rtt_s,
+            STYLES,
+            "buffer (kB)",
+            "median round-trip time (s)",
+            ticks=BUFFERS_KB,
+        ),
+    ),
+    "Next to CUBIC": (
+        "Share of one flow next to a CUBIC flow.",
+        panels.points(
+            BDPS,
+            lambda curve, size: share(curve, NEXT, size),
+            {curve: STYLES[curve] for curve in (BBR, BBR3)},
+            "queue (bandwidth-delay products)",
+            "share",
+            ticks=BDPS,
+            lines={0.5: "equal"},
+            top=1,
+        ),
+    ),
+    "Two subflows next to one TCP flow": (
+        "Over one bottleneck, with the same congestion control.",
+        panels.bars(
+            ("two subflows",),
+            lambda curve, _: share(curve, MULTIPATH),
+            {**STYLES, LIA: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "^")},
+            "share",
+            lines={0.5: "equal", 2 / 3: "as two flows"},
+            top=1,
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="BBR over bufferbloated and lossy paths, and next to other flows (ACM Queue 2016)",
     question="How do losses and large buffers affect BBR and CUBIC? What do flows and subflows "
@@ -262,59 +312,7 @@ ENTRY = Entry(
     uncertain_parameters=QUEUES,
     claims=named(CLAIMS),
     headline="Q16.c-bbr-maximum",
-    panels=(
-        Panel(
-            "Random losses",
-            "Goodput over the largest possible one.",
-            panels.points(
-                LOSSES_PERCENT,
-                _of_possible,
-                STYLES,
-                "loss rate (%)",
-                "goodput / possible",
-                ticks=LOSSES_PERCENT,
-                lines={1: ""},
-            ),
-        ),
-        Panel(
-            "Large buffers",
-            "Eight flows over 128 kbit/s.",
-            panels.points(
-                BUFFERS_KB,
-                _rtt_s,
-                STYLES,
-                "buffer (kB)",
-                "median round-trip time (s)",
-                ticks=BUFFERS_KB,
-            ),
-        ),
-        Panel(
-            "Next to CUBIC",
-            "Share of one flow next to a CUBIC flow.",
-            panels.points(
-                BDPS,
-                lambda curve, size: share(curve, NEXT, size),
-                {curve: STYLES[curve] for curve in (BBR, BBR3)},
-                "queue (bandwidth-delay products)",
-                "share",
-                ticks=BDPS,
-                lines={0.5: "equal"},
-                top=1,
-            ),
-        ),
-        Panel(
-            "Two subflows next to one TCP flow",
-            "Over one bottleneck, with the same congestion control.",
-            panels.bars(
-                ("two subflows",),
-                lambda curve, _: share(curve, MULTIPATH),
-                {**STYLES, LIA: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "^")},
-                "share",
-                lines={0.5: "equal", 2 / 3: "as two flows"},
-                top=1,
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("experiment; size; curve: congestion control", "link", (GOODPUT,)),
     notes=_notes,
 )

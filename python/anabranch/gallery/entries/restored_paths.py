@@ -9,7 +9,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.metrics import GOODPUT, share
 from anabranch.gallery.shared.connections import network_path, outages, upload
 from anabranch.gallery.shared.uncertain import LINKS
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Cbr, Connection
 
@@ -127,6 +127,16 @@ def _notes(results: Results) -> list[str]:
 _QUICK = Tier("quick", seeds=5, measured_s=_MEASURED_S)
 _LASTS_S = _QUICK.warm_up_s + _QUICK.measured_s
 
+PANELS = {
+    f"WAN's share: {load}": (
+        f"Share of the bytes of {load} that leave over WAN.",
+        panels.bars_of(
+            {"no failure": NEVER, "away for 20 s": SHORT}, WAN, partial(at, load=load), STYLES
+        ),
+    )
+    for load in _WORKLOADS
+}
+
 ENTRY = Entry(
     title="Public reports about paths that return",
     question="Do Linux and the engine use a path again after it failed and came back?",
@@ -151,16 +161,7 @@ ENTRY = Entry(
     uncertain_parameters=LINKS,
     claims=named(CLAIMS),
     headline="RP.b-hardly-returns",
-    panels=tuple(
-        Panel(
-            f"WAN's share: {load}",
-            f"Share of the bytes of {load} that leave over WAN.",
-            panels.bars_of(
-                {"no failure": NEVER, "away for 20 s": SHORT}, WAN, partial(at, load=load), STYLES
-            ),
-        )
-        for load in _WORKLOADS
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("event; load; stack", "wan", (WAN, GOODPUT)),
     notes=_notes,
 )

@@ -15,7 +15,7 @@ from anabranch.gallery.panels import Draw
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, ORANGE, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import (
     CrossTraffic,
@@ -208,6 +208,22 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Verdicts": (
+        "Ideally, the curve for one bottleneck follows the right edge, and the curve for two "
+        "bottlenecks the left edge.",
+        panels.settings(_VERDICTS, "time in which both are coupled (%)", {50: ""}, span=(0, 100)),
+    ),
+    "Two bottlenecks: Multipath TCP": (
+        "The curve further to the right has more goodput.",
+        _goodput(DISJOINT, "main"),
+    ),
+    "One bottleneck: TCP next to Multipath TCP": (
+        "Where the curve with detection lies left of the other, the detection costs TCP goodput.",
+        _goodput(SHARED, "tcp"),
+    ),
+}
+
 ENTRY = Entry(
     title="Shared-bottleneck detection (RFC 8382)",
     question="Does the sender detect which of its subflows share a bottleneck? Does coupling only "
@@ -229,27 +245,7 @@ ENTRY = Entry(
     design=cells,
     not_varied_because=A_DESIGN,
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Verdicts",
-            "Ideally, the curve for one bottleneck follows the right edge, and the curve for two "
-            "bottlenecks the left edge.",
-            panels.settings(
-                _VERDICTS, "time in which both are coupled (%)", {50: ""}, span=(0, 100)
-            ),
-        ),
-        Panel(
-            "Two bottlenecks: Multipath TCP",
-            "The curve further to the right has more goodput.",
-            _goodput(DISJOINT, "main"),
-        ),
-        Panel(
-            "One bottleneck: TCP next to Multipath TCP",
-            "Where the curve with detection lies left of the other, the detection costs TCP "
-            "goodput.",
-            _goodput(SHARED, "tcp"),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("environment; curve; connection", "two", (GOODPUT, COUPLED)),
     notes=_notes,
 )

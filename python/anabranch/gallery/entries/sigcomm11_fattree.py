@@ -15,7 +15,7 @@ from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -274,6 +274,27 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Goodput by the number of subflows": (
+        "Mean over 16 flows. Each seed draws a permutation and routes.",
+        _draw_shares,
+    ),
+    "Flows by rank": (
+        "Goodput of the flows of a run, the slowest first; means over seeds.",
+        _draw_ranked,
+    ),
+    "Fairness": (
+        "The slowest of 16 flows, and Jain's index.",
+        panels.bars(
+            {"slowest flow / optimum": worst, "Jain's index": jain},
+            lambda words, of: mean(of(*_CASES[words])),
+            dict(zip(_CASES, _RANKED.values(), strict=True)),
+            "",
+            top=1.05,
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="A data centre: subflows over a FatTree (SIGCOMM 2011)",
     question="In a FatTree, TCP flows over random routes collide. How much of the network do they "
@@ -297,29 +318,7 @@ ENTRY = Entry(
     design=lambda tier: [_cell(tier, *case) for case in _CELLS],
     uncertain_parameters={"all delays": "path.*.delay", "all queues": "path.*.limit"},
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "Goodput by the number of subflows",
-            "Mean over 16 flows. Each seed draws a permutation and routes.",
-            _draw_shares,
-        ),
-        Panel(
-            "Flows by rank",
-            "Goodput of the flows of a run, the slowest first; means over seeds.",
-            _draw_ranked,
-        ),
-        Panel(
-            "Fairness",
-            "The slowest of 16 flows, and Jain's index.",
-            panels.bars(
-                {"slowest flow / optimum": worst, "Jain's index": jain},
-                lambda words, of: mean(of(*_CASES[words])),
-                dict(zip(_CASES, _RANKED.values(), strict=True)),
-                "",
-                top=1.05,
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=_overview,
     headline="FT.b-mptcp-fills",
     notes=_notes,

@@ -12,7 +12,7 @@ from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
-from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
+from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -219,6 +219,14 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "TCP's share of its link": (
+        "Means over seeds with 95 % intervals. The dashed lines are the theory.",
+        _draw_shares,
+    ),
+    "Two links, TCP on one": ("Goodput in bins of one second, first seed.", _draw_over_time),
+}
+
 ENTRY = Entry(
     title="Next to TCP in a LAN, on one and two shared links (Veerman 2012)",
     question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
@@ -241,16 +249,7 @@ ENTRY = Entry(
     uncertain_parameters={**LINKS, **BUFFERS, **START},
     source=veerman12.source("congestion_control"),
     claims=veerman12.at_scale(named(CLAIMS)),
-    panels=(
-        Panel(
-            "TCP's share of its link",
-            "Means over seeds with 95 % intervals. The dashed lines are the theory.",
-            _draw_shares,
-        ),
-        Panel(
-            "Two links, TCP on one", "Goodput in bins of one second, first seed.", _draw_over_time
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("network; curve; connection", "main-0", (GOODPUT,)),
     notes=_notes,
 )

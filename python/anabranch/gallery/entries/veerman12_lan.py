@@ -14,13 +14,13 @@ from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
-from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.panels import Axes, Draw, titled
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
 from anabranch.reports.outages import shade
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -349,6 +349,46 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Buffers, 1 + 1 Gbit/s": (
+        "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
+        veerman12.over_buffers(
+            {LIA: ({"test": THROUGHPUT}, Style(BLUE))},
+            MIN_BUFFER_MB,
+            8,
+            {SUM_MBPS: "sum of the rates", LINK_MBPS: "one link"},
+        ),
+    ),
+    **{
+        f"Interfaces down and up: {arm}": (
+            "First seed, bins of half a second. The dashed line is the theory.",
+            _flapping_over_time(arm),
+        )
+        for arm in ARMS
+    },
+    "Balancing, 1 + 1 + 10 Gbit/s": (
+        "Throughput by path, first seed.",
+        veerman12.draw_paths(
+            {f"MSS {mss}, {cell['buffer_mb']:g} MB": cell for mss, cell in _BALANCED.items()},
+            COLOURS,
+        ),
+    ),
+    "2 × 10 Gbit/s, 20 MB, MSS 8900": (
+        "Throughput by path of one session alone, and of each of two sessions. First seed.",
+        veerman12.draw_paths(
+            {
+                words: at(TWO_TEN, curve, TWO_TEN_MB) | {"connection_name": name}
+                for words, curve, name in (
+                    ("one session", "one session", "main"),
+                    ("two: first", "two sessions", "main"),
+                    ("two: second", "two sessions", "second"),
+                )
+            },
+            {name: COLOURS[name] for name in _BOTH},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
     question="Which buffer does Multipath TCP need in a LAN to reach the sum of its links? Does "
@@ -373,49 +413,7 @@ ENTRY = Entry(
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=veerman12.at_scale(named(CLAIMS)),
-    panels=(
-        Panel(
-            "Buffers, 1 + 1 Gbit/s",
-            "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
-            veerman12.over_buffers(
-                {LIA: ({"test": THROUGHPUT}, Style(BLUE))},
-                MIN_BUFFER_MB,
-                8,
-                {SUM_MBPS: "sum of the rates", LINK_MBPS: "one link"},
-            ),
-        ),
-        *(
-            Panel(
-                f"Interfaces down and up: {arm}",
-                "First seed, bins of half a second. The dashed line is the theory.",
-                _flapping_over_time(arm),
-            )
-            for arm in ARMS
-        ),
-        Panel(
-            "Balancing, 1 + 1 + 10 Gbit/s",
-            "Throughput by path, first seed.",
-            veerman12.draw_paths(
-                {f"MSS {mss}, {cell['buffer_mb']:g} MB": cell for mss, cell in _BALANCED.items()},
-                COLOURS,
-            ),
-        ),
-        Panel(
-            "2 × 10 Gbit/s, 20 MB, MSS 8900",
-            "Throughput by path of one session alone, and of each of two sessions. First seed.",
-            veerman12.draw_paths(
-                {
-                    words: at(TWO_TEN, curve, TWO_TEN_MB) | {"connection_name": name}
-                    for words, curve, name in (
-                        ("one session", "one session", "main"),
-                        ("two: first", "two sessions", "main"),
-                        ("two: second", "two sessions", "second"),
-                    )
-                },
-                {name: COLOURS[name] for name in _BOTH},
-            ),
-        ),
-    ),
+    panels=titled(PANELS),
     overview=Overview(
         "test; curve; buffer_mb: buffer of the slides (MB); connection: session",
         "one",

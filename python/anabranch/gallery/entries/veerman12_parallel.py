@@ -13,7 +13,7 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import SCALE
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -182,6 +182,33 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "A file of 2 GB over both links": (
+        "Size over the time until the last part has arrived.",
+        panels.points(
+            FLOWS,
+            lambda curve, flows: median(file_mbps(curve, 1 if curve == MPTCP else flows)),
+            {curve: STYLES[curve] for curve in (EVEN, RIGHT, MPTCP)},
+            "parallel flows of TCP",
+            "rate of the file (Mbit/s)",
+            ticks=FLOWS,
+            top=140,
+            lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / SCALE: "sum of\nthe links"},
+        ),
+    ),
+    "TCP next to them, on the large link": (
+        "Share of one TCP flow. Half would be the share of the other connection.",
+        panels.bars(
+            ("large link",),
+            lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),
+            {words: STYLES[curve] for words, (curve, _) in _NEXT_TO_TCP.items()},
+            "share of one TCP flow",
+            top=1,
+            lines={0.5: "half"},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
@@ -205,34 +232,7 @@ ENTRY = Entry(
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=veerman12.at_scale(named(CLAIMS)),
-    panels=(
-        Panel(
-            "A file of 2 GB over both links",
-            "Size over the time until the last part has arrived.",
-            panels.points(
-                FLOWS,
-                lambda curve, flows: median(file_mbps(curve, 1 if curve == MPTCP else flows)),
-                {curve: STYLES[curve] for curve in (EVEN, RIGHT, MPTCP)},
-                "parallel flows of TCP",
-                "rate of the file (Mbit/s)",
-                ticks=FLOWS,
-                top=140,
-                lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / SCALE: "sum of\nthe links"},
-            ),
-        ),
-        Panel(
-            "TCP next to them, on the large link",
-            "Share of one TCP flow. Half would be the share of the other connection.",
-            panels.bars(
-                ("large link",),
-                lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),
-                {words: STYLES[curve] for words, (curve, _) in _NEXT_TO_TCP.items()},
-                "share of one TCP flow",
-                top=1,
-                lines={0.5: "half"},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=_overview,
     notes=_notes,
 )

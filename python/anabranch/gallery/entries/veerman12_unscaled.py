@@ -11,7 +11,7 @@ from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Style
 from anabranch.results.folder import Results
 
 TWO_LINKS, THREE_LINKS, BALANCING = "two links", "three links", "balancing"
@@ -100,6 +100,42 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "0.3 + 1 Gbit/s, and 10 Gbit/s far away": (
+        "Throughput by path, first seed. 570 MB is the rule's buffer.",
+        veerman12.draw_paths(
+            {
+                f"{curve.replace(' ', chr(10))}\n{mb:g} MB": at(curve, mb)
+                for curve, mb in (
+                    *((THREE_LINKS, mb) for mb in (*SMALLER_MB, RULE_MB)),
+                    *((TWO_LINKS, mb) for mb in SMALLER_MB),
+                )
+            },
+            _COLOURS,
+        ),
+    ),
+    "Three links, 570 MB: windows": (
+        "First seed. Slow start doubles the far window every 202 ms.",
+        panels.series(
+            {
+                f"path {path}": (RULE | {"path_name": path}, "cwnd", Style(colour))
+                for path, colour in _COLOURS.items()
+            },
+            "congestion window (MB)",
+            scale=1e-6,
+            log=True,
+            lines={10e3 / 8 * _FAR_MS / 1e3: "10 Gbit/s × 202 ms"},
+        ),
+    ),
+    "1 + 1 + 10 Gbit/s at 5 ms, 26 MB": (
+        "Throughput by path for the first five seeds, which differ only in their jitter.",
+        veerman12.draw_paths(
+            {f"seed {seed}": _BALANCED | {"seed": seed} for seed in range(1, 6)},
+            {"one": BLUE, "two": ORANGE, "ten": GREEN},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="At full rates: 10 Gbit/s at 202 ms with 570 MB (Veerman 2012)",
     question="Do links of 0.3 + 1 + 10 Gbit/s reach their sum with the rule's 570 MB when one of "
@@ -124,44 +160,7 @@ ENTRY = Entry(
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=named(CLAIMS),
-    panels=(
-        Panel(
-            "0.3 + 1 Gbit/s, and 10 Gbit/s far away",
-            "Throughput by path, first seed. 570 MB is the rule's buffer.",
-            veerman12.draw_paths(
-                {
-                    f"{curve.replace(' ', chr(10))}\n{mb:g} MB": at(curve, mb)
-                    for curve, mb in (
-                        *((THREE_LINKS, mb) for mb in (*SMALLER_MB, RULE_MB)),
-                        *((TWO_LINKS, mb) for mb in SMALLER_MB),
-                    )
-                },
-                _COLOURS,
-            ),
-        ),
-        Panel(
-            "Three links, 570 MB: windows",
-            "First seed. Slow start doubles the far window every 202 ms.",
-            panels.series(
-                {
-                    f"path {path}": (RULE | {"path_name": path}, "cwnd", Style(colour))
-                    for path, colour in _COLOURS.items()
-                },
-                "congestion window (MB)",
-                scale=1e-6,
-                log=True,
-                lines={10e3 / 8 * _FAR_MS / 1e3: "10 Gbit/s × 202 ms"},
-            ),
-        ),
-        Panel(
-            "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
-            "Throughput by path for the first five seeds, which differ only in their jitter.",
-            veerman12.draw_paths(
-                {f"seed {seed}": _BALANCED | {"seed": seed} for seed in range(1, 6)},
-                {"one": BLUE, "two": ORANGE, "ten": GREEN},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("curve: links; buffer_mb: buffer (MB)", "far", (GOODPUT, REINJECTIONS)),
     notes=_notes,
 )

@@ -12,7 +12,7 @@ from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import link
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.folder import Factor, Results
 
 THROUGHPUT, ADVANCED, MIXED = "throughput", "advanced", "LAN and WAN"
@@ -150,6 +150,44 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "0.3 + 1 Gbit/s at 35 ms": (
+        "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
+        veerman12.over_buffers(
+            _curves(SLOW_START, HYSTART), MIN_BUFFER_MB, 5, {SUM_MBPS: "sum of the rates"}
+        ),
+    ),
+    "0.3 + 1 Gbit/s, and 10 Gbit/s at 202 ms": (
+        "Where the curve of three links lies below that of two, the far link does harm.",
+        panels.over(
+            "buffer_mb",
+            GOODPUT,
+            _curves(TWO_LINKS, THREE_LINKS),
+            veerman12.BUFFER,
+            ticks=ADVANCED_MB,
+            lines={SUM_MBPS: "sum of the two links"},
+        ),
+    ),
+    "Three links: throughput by link": (
+        "Throughput by path, first seed.",
+        veerman12.draw_paths(
+            {f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
+            {"small": SKY, "large": BLUE, "far": GREEN},
+        ),
+    ),
+    "LAN and WAN, 1 + 1 Gbit/s": (
+        "Throughput by path, first seed.",
+        veerman12.draw_paths(
+            {
+                f"{buffer:g} MB{suffix}": at(MIXED, curve, buffer)
+                for curve, suffix in ((LAN_WAN, ""), (LAN_WAN_LINUX, ",\nas Linux\ncounts"))
+                for buffer in MIXED_MB
+            },
+            {"wan": BLUE, "lan": ORANGE},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="A WAN: buffers, a far link, a LAN next to a WAN (Veerman 2012)",
     question="How does throughput over long distances depend on the buffer, and when does a fast "
@@ -182,47 +220,7 @@ ENTRY = Entry(
     source=veerman12.source(),
     claims=veerman12.at_scale(named(CLAIMS)),
     headline="E9.wan-sum",
-    panels=(
-        Panel(
-            "0.3 + 1 Gbit/s at 35 ms",
-            "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
-            veerman12.over_buffers(
-                _curves(SLOW_START, HYSTART), MIN_BUFFER_MB, 5, {SUM_MBPS: "sum of the rates"}
-            ),
-        ),
-        Panel(
-            "0.3 + 1 Gbit/s, and 10 Gbit/s at 202 ms",
-            "Where the curve of three links lies below that of two, the far link does harm.",
-            panels.over(
-                "buffer_mb",
-                GOODPUT,
-                _curves(TWO_LINKS, THREE_LINKS),
-                veerman12.BUFFER,
-                ticks=ADVANCED_MB,
-                lines={SUM_MBPS: "sum of the two links"},
-            ),
-        ),
-        Panel(
-            "Three links: throughput by link",
-            "Throughput by path, first seed.",
-            veerman12.draw_paths(
-                {f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
-                {"small": SKY, "large": BLUE, "far": GREEN},
-            ),
-        ),
-        Panel(
-            "LAN and WAN, 1 + 1 Gbit/s",
-            "Throughput by path, first seed.",
-            veerman12.draw_paths(
-                {
-                    f"{buffer:g} MB{suffix}": at(MIXED, curve, buffer)
-                    for curve, suffix in ((LAN_WAN, ""), (LAN_WAN_LINUX, ",\nas Linux\ncounts"))
-                    for buffer in MIXED_MB
-                },
-                {"wan": BLUE, "lan": ORANGE},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "test; curve; buffer_mb: buffer of the slides (MB)", "large", (GOODPUT, REINJECTIONS)
     ),

@@ -22,7 +22,7 @@ from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
@@ -246,15 +246,14 @@ def draw_boxes(styles: Mapping[str, Style]) -> Draw:
     return draw
 
 
-def panels_of_benefits(low: str, high: str, styles: Mapping[str, Style]) -> tuple[Panel, ...]:
+def panels_of_benefits(low: str, high: str, styles: Mapping[str, Style]) -> panels.Drawings:
     """The benefit in both environments, whose titles are `low` and `high`."""
     caption = "Curves further to the right are better. Left of 0, adding a path does harm."
-    return (
-        Panel(high, caption, draw_benefits(HIGH, styles)),
-        Panel(low, caption, draw_benefits(LOW, styles)),
-        Panel(
-            "Both environments",
+    return {
+        high: (caption, draw_benefits(HIGH, styles)),
+        low: (caption, draw_benefits(LOW, styles)),
+        "Both environments": (
             "Benefit over settings. Boxes show quartiles, whiskers the 5th and 95th percentiles.",
             draw_boxes(styles),
         ),
-    )
+    }
