@@ -9,14 +9,12 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, Unnamed, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import network_path
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Style
+from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Style, pdf, stated
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 
@@ -103,11 +101,11 @@ def _densities(kib: int, model: str) -> panels.Draw:
         for jitter, colour in zip((JITTERS_MS[0], JITTERS_MS[-1]), colours, strict=True)
     }
 
-    def draw(results: Results, axes: Axes) -> None:
-        panels.distribution(figures.pdf, curves, share=0.999)(results, axes)
+    def draw(results: Results, axes: panels.Axes) -> None:
+        panels.distribution(pdf, curves, share=0.999)(results, axes)
         if (kib, model) == (RECEIVE_KIB[0], "reordering"):
             height = 0.03 * axes.get_ylim()[1]
-            figures.stated(axes, _CS244_MODES_MS, [height] * len(_CS244_MODES_MS))
+            stated(axes, _CS244_MODES_MS, [height] * len(_CS244_MODES_MS))
 
     return draw
 

@@ -9,7 +9,6 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
 from anabranch.gallery.metrics import JITTER, MEAN, P95
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.connections import flow, network_path
@@ -176,7 +175,7 @@ _CSWS14 = {LOW_RTT: (None, 70, None, None), RR: (None, None, 40, None)}
 """CSWS'14: settings in a class, in per cent (second-hand)."""
 
 
-def _draw_jitter(results: Results, axes: Axes) -> None:
+def _draw_jitter(results: Results, axes: panels.Axes) -> None:
     for index, (curve, style) in enumerate(STYLES.items()):
         for group, rate in enumerate(RATES_KBPS):
             values = by_setting(JITTER, at(curve, WIFI_3G, rate))(results)

@@ -14,14 +14,13 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.real_time import KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
-from anabranch.reports import figures
-from anabranch.reports.figures import Style
+from anabranch.reports.figures import BLUE, ORANGE, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Scenario
 
 HOSTS = (VIRTUAL, KERNEL)
 SHORT_NAMES = {VIRTUAL: "model", KERNEL: "Linux"}
-STYLES = {VIRTUAL: Style(figures.BLUE), KERNEL: Style(figures.ORANGE)}
+STYLES = {VIRTUAL: Style(BLUE), KERNEL: Style(ORANGE)}
 SETTINGS = {"default": LINUX, "stale_loss_cnt 1": SOON, "b as backup": BACKUP}
 EVENTS = (ONE, ALL)
 _FAILURES = [(stack, event) for event in EVENTS for stack in SETTINGS.values()]

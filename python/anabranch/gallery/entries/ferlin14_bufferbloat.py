@@ -13,7 +13,6 @@ from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, fo
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import derived, in_words, median
 from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
-from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -149,7 +148,7 @@ def _end_s(results: Results) -> float:
     return 1.1 * max(ends)
 
 
-def _over_time(column: str, unit: str, scale: float, path: str = "") -> Draw:
+def _over_time(column: str, unit: str, scale: float, path: str = "") -> panels.Draw:
     """A column of the samples of each curve; `path` names its path if subflows differ."""
     rows: dict[str, Factor] = {"path_name": path} if path else {}
     drawn = {
@@ -157,7 +156,7 @@ def _over_time(column: str, unit: str, scale: float, path: str = "") -> Draw:
     }
     look: dict[str, Any] = {"where": pl.col("srtt_ns") > 0, "log": True} if path else {}
 
-    def draw(results: Results, axes: Axes) -> None:
+    def draw(results: Results, axes: panels.Axes) -> None:
         span = (0, _end_s(results))
         panels.series(drawn, unit, scale=1 / scale, span=span, **look)(results, axes)
 
@@ -166,7 +165,7 @@ def _over_time(column: str, unit: str, scale: float, path: str = "") -> Draw:
 
 def _example(
     unit: str, columns: Mapping[str, tuple[str, str, Style]], bin_samples: int = 0
-) -> Draw:
+) -> panels.Draw:
     """Columns of the example: path, column and style for each label. In kB, or rates in bins."""
     example = at(EXAMPLE, EXAMPLE_PAIR)
     delivered = pl.col("bytes_delivered")

@@ -15,8 +15,7 @@ from anabranch.gallery.parameters import Parameter, parameters
 from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures
-from anabranch.reports.figures import Style
+from anabranch.reports.figures import BLUE, GREEN, RED, Style
 from anabranch.reports.table import Table
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -25,9 +24,9 @@ from anabranch.scenarios.scenario import NetworkPath
 
 TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {
-    TCP: Style(figures.BLUE, "-", "o"),
-    LINUX: Style(figures.RED, "-", "s"),
-    ENGINE: Style(figures.GREEN, "-", "^"),
+    TCP: Style(BLUE, "-", "o"),
+    LINUX: Style(RED, "-", "s"),
+    ENGINE: Style(GREEN, "-", "^"),
 }
 
 

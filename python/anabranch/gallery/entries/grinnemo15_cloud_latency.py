@@ -9,12 +9,10 @@ from anabranch.gallery.claims import Needs, Quantity, Unnamed, claim, each, for_
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, Levels, share
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source, original
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style, estimates
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -376,7 +374,7 @@ def _unequal(curves: dict[str, tuple[str, str, Style]]) -> panels.Draw:
     )  # fmt: skip
 
 
-def _draw_loss(results: Results, axes: Axes) -> None:
+def _draw_loss(results: Results, axes: panels.Axes) -> None:
     pairs = [(rtt, rtt) for rtt in LOSSY_RTTS_MS] + [(SHORT_MS, rtt) for rtt in LOSSY_RTTS_MS[1:]]
     places = [(*pair, loss) for pair in pairs for loss in _LOSSES]
     for index, (application, style) in enumerate(APPLICATIONS.items()):
@@ -387,7 +385,7 @@ def _draw_loss(results: Results, axes: Axes) -> None:
             if is_carried(results, cell)
         }
         marks = Style(style.colour, "none", style.marker)
-        figures.estimates(axes, list(drawn), list(drawn.values()), application, marks)
+        estimates(axes, list(drawn), list(drawn.values()), application, marks)
     names = [f"{one}/{two} ms, {loss} %" for one, two, loss in places]
     axes.set_xticks(range(len(places)), names, rotation=40, ha="right", fontsize=7)
     panels.dress(axes, {"lines": {1: ""}}, y=_RELATIVE)

@@ -9,8 +9,7 @@ from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style, ccdf, cdf
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, BurstLoss, RequestResponse
 
@@ -104,11 +103,11 @@ def _notes(results: Results) -> list[str]:
 PANELS = {
     "Response time with losses": (
         "Share of responses that take longer than a given time. Curves further left are faster.",
-        panels.distribution(figures.ccdf, panels.curves(STYLES, network=STRESSED), 3000),
+        panels.distribution(ccdf, panels.curves(STYLES, network=STRESSED), 3000),
     ),
     "Response time without losses": (
         "The negative control. All curves but that of LTE coincide.",
-        panels.distribution(figures.cdf, panels.curves(STYLES, network=CALM)),
+        panels.distribution(cdf, panels.curves(STYLES, network=CALM)),
     ),
 }
 

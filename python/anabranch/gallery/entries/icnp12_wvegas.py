@@ -13,12 +13,10 @@ from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style, series
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, Results
@@ -305,26 +303,26 @@ def _by_path(results: Results, curve: str, network: str, column: str) -> pl.Data
     return rows.pivot("path_name", index="time_ns", values=column, aggregate_function="sum")
 
 
-def _draw_shift(results: Results, axes: Axes) -> None:
+def _draw_shift(results: Results, axes: panels.Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
         rows = _by_path(results, curve, LOAD, "subflow_bytes_received").gather_every(20)
         one, two = (np.diff(rows[name].to_numpy().astype(np.float64)) for name in ("one", "two"))
         times = rows["time_ns"].to_numpy()[1:] / 1e9
         lines[curve] = (times, 100 * two / np.maximum(one + two, 1), style)
-    figures.series(axes, lines, "share of the second path (%)")
+    series(axes, lines, "share of the second path (%)")
     for start in (0, COMES_S):
         axes.axvspan(start, start + PERIOD_S, color="0.5", alpha=0.15, linewidth=0)
     axes.set(xlim=(PERIOD_S // 2, 3 * PERIOD_S), ylim=(0, 100))
 
 
-def _draw_queue(results: Results, axes: Axes) -> None:
+def _draw_queue(results: Results, axes: panels.Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
         rows = _by_path(results, curve, EQUAL, "queue_packets")
         packets = rows.select(pl.sum_horizontal("one", "two")).to_series().to_numpy()
         lines[curve] = (rows["time_ns"].to_numpy() / 1e9, packets.astype(np.float64), style)
-    figures.series(axes, lines, "packets in both queues")
+    series(axes, lines, "packets in both queues")
     axes.set(xlim=(WARM_UP_S, WARM_UP_S + 60), ylim=(0, None))
 
 

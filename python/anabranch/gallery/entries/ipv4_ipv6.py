@@ -7,7 +7,6 @@ from anabranch.gallery.claims import Quantity, carried, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
@@ -92,7 +91,7 @@ CLAIMS = {
 }
 
 
-def _draw_shares(results: Results, axes: Axes) -> None:
+def _draw_shares(results: Results, axes: panels.Axes) -> None:
     shares = [_SHARE.number(results, at(MPTCP, network)) for network in _ACCESS_RATE]
     rest = [100 - each for each in shares]
     axes.bar(range(3), shares, 0.5, color=ORANGE, alpha=0.75, label="IPv6")

@@ -9,11 +9,9 @@ from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
-from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures
-from anabranch.reports.figures import Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
 
 RTTS_MS = (1, 10, 25)
@@ -26,10 +24,10 @@ MODEL_MPTCP, ENGINE_M12 = "model of Linux, MPTCP", "engine, MPTCP+M1,2"
 _TCP = flow(("fast",), congestion_control="cubic")
 _LINUX = model_of_linux(scheduler="linux")
 _CURVES = {
-    LINUX_TCP: (KERNEL, _TCP, Style(figures.BLUE, "-", "o")),
-    LINUX_MPTCP: (KERNEL, _LINUX, Style(figures.RED, (0, (4, 1.5)), "s")),
-    MODEL_MPTCP: (VIRTUAL, _LINUX, Style(figures.ORANGE, (0, (2, 1)), "D")),
-    ENGINE_M12: (ENGINE, flow(remedies=M12), Style(figures.GREEN, "-", "^")),
+    LINUX_TCP: (real_time.KERNEL, _TCP, Style(BLUE, "-", "o")),
+    LINUX_MPTCP: (real_time.KERNEL, _LINUX, Style(RED, (0, (4, 1.5)), "s")),
+    MODEL_MPTCP: (real_time.VIRTUAL, _LINUX, Style(ORANGE, (0, (2, 1)), "D")),
+    ENGINE_M12: (real_time.ENGINE, flow(remedies=M12), Style(GREEN, "-", "^")),
 }
 _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 

@@ -10,11 +10,8 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
-from anabranch.gallery.shared.real_time import ENGINE, KERNEL
 from anabranch.gallery.shared.uncertain import REAL_TIME
-from anabranch.gallery.shared.wifi_3g import used
-from anabranch.reports import figures
-from anabranch.reports.figures import Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style, cdf
 from anabranch.results.folder import Results
 
 ASKED_KB = (100, 200, 400)
@@ -24,10 +21,10 @@ JUDGED_KB = 100
 LINUX_TCP, LINUX_MPTCP = "Linux, TCP over WiFi", "Linux, MPTCP"
 ENGINE_MPTCP, ENGINE_M12 = "engine, MPTCP", "engine, MPTCP+M1,2"
 _CURVES = {
-    LINUX_TCP: (KERNEL, wifi_3g.TCP_WIFI, Style(figures.BLUE, "-", "o")),
-    LINUX_MPTCP: (KERNEL, wifi_3g.MPTCP, Style(figures.RED, (0, (4, 1.5)), "s")),
-    ENGINE_MPTCP: (ENGINE, wifi_3g.MPTCP, Style(figures.ORANGE, (0, (2, 1)), "D")),
-    ENGINE_M12: (ENGINE, wifi_3g.MPTCP_M12, Style(figures.GREEN, "-", "^")),
+    LINUX_TCP: (real_time.KERNEL, wifi_3g.TCP_WIFI, Style(BLUE, "-", "o")),
+    LINUX_MPTCP: (real_time.KERNEL, wifi_3g.MPTCP, Style(RED, (0, (4, 1.5)), "s")),
+    ENGINE_MPTCP: (real_time.ENGINE, wifi_3g.MPTCP, Style(ORANGE, (0, (2, 1)), "D")),
+    ENGINE_M12: (real_time.ENGINE, wifi_3g.MPTCP_M12, Style(GREEN, "-", "^")),
 }
 _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
@@ -60,7 +57,7 @@ CLAIMS = {
         "WiFi.",
         "this project; NSDI'12, Fig. 4, for the Linux of 2012",
         (_goodput(LINUX_MPTCP, LINUX_TCP, asked) for asked in _REQUESTED_KB),
-        needs=used(at(LINUX_MPTCP)),
+        needs=wifi_3g.used(at(LINUX_MPTCP)),
         where="goodput",
     ),
     "L2-half-is-lost": claim(
@@ -68,7 +65,7 @@ CLAIMS = {
         "goodput of TCP over WiFi.",
         "this project; single runs during the design: 3.97 Mbit/s, queues of 53 and 333 packets",
         Quantity("Linux, MPTCP, 100 kB requested", GOODPUT.median(at(LINUX_MPTCP))),
-        needs=used(at(LINUX_MPTCP)),
+        needs=wifi_3g.used(at(LINUX_MPTCP)),
         where="goodput",
     ),
     "L3-cured": claim(
@@ -79,7 +76,7 @@ CLAIMS = {
             _goodput(ENGINE_M12, other, asked, "" if other == LINUX_TCP else "over MPTCP")
             for asked, other in product(_REQUESTED_KB, (LINUX_TCP, LINUX_MPTCP))
         ),
-        needs=used(at(ENGINE_M12), at(LINUX_MPTCP)),
+        needs=wifi_3g.used(at(ENGINE_M12), at(LINUX_MPTCP)),
         where="goodput",
     ),
 }
@@ -115,7 +112,7 @@ PANELS = {
     "Mean delay of a block": ("On a logarithmic scale.", _over_buffers(MEAN_OF_BLOCK, log=True)),
     "Delay of a block, 100 kB requested": (
         "Share of blocks delivered within a given delay. Curves further left are faster.",
-        panels.distribution(figures.cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995),
+        panels.distribution(cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995),
     ),
 }
 

@@ -8,9 +8,8 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, share
-from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow
-from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI
+from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI, THREE_G, WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -59,8 +58,8 @@ def _cell(tier: Tier, **levels: Any) -> Cell:
     shaper: Literal["mininet"] | None = "mininet" if system in _EMULATED else None
     delay = f"{rtt_ms / 2:g}ms"
     paths = (
-        replace(wifi_3g.WIFI, rate=f"{wifi_mbps}Mbit/s", shaper=shaper),
-        replace(wifi_3g.THREE_G, delay=delay, jitter="50ms", shaper=shaper),
+        replace(WIFI, rate=f"{wifi_mbps}Mbit/s", shaper=shaper),
+        replace(THREE_G, delay=delay, jitter="50ms", shaper=shaper),
     )
     return tier.cell(levels, paths, _connection(system, curve, receive_kib))
 

@@ -18,7 +18,6 @@ from anabranch.gallery.claims import (
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
@@ -167,7 +166,7 @@ _BUFFER = "send and receive buffer (kB)"
 _MULTIPATH = panels.curves(wifi_3g.STYLES, *CURVES[2:])
 
 
-def _draw_goodput(results: Results, axes: Axes) -> None:
+def _draw_goodput(results: Results, axes: panels.Axes) -> None:
     wifi = [GOODPUT.number(results, at(TCP_WIFI, kb)) for kb in BUFFERS_KB]
     axes.fill_between(BUFFERS_KB, 0, wifi, color=figures.GREY, alpha=0.08, linewidth=0)
     axes.text(_LARGEST_KB, 0.15, "below TCP over WiFi: harm", fontsize=7, ha="right")

@@ -10,7 +10,6 @@ from anabranch.gallery.claims import Quantity, Unnamed, all_of, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import derived, median, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
-from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
@@ -224,7 +223,7 @@ CLAIMS = {
 }
 
 
-def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
+def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> panels.Draw:
     """A metric over the receive buffer."""
     curves = panels.curves(wifi_3g.STYLES, *drawn or CURVES, send="200KiB", jitter_model="fifo")
     words = "receive buffer (KiB); claims are judged at 200"

@@ -8,19 +8,17 @@ from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI, used
-from anabranch.reports import figures
-from anabranch.reports.figures import Style
+from anabranch.reports.figures import BLUE, GREY, ORANGE, SKY, Style, cdf, right_edge
 from anabranch.results.folder import Results
 
 BUFFER = "200KiB"
 SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}
-COLOURS = {VIRTUAL: figures.SKY, ENGINE: figures.BLUE, KERNEL: figures.ORANGE}
+COLOURS = {VIRTUAL: SKY, ENGINE: BLUE, KERNEL: ORANGE}
 
 at = Factors("hosts", "curve")
 
@@ -84,22 +82,22 @@ CLAIMS = {
 
 
 def _delays(hosts: str) -> panels.Draw:
-    def draw(results: Results, axes: Axes) -> None:
+    def draw(results: Results, axes: panels.Axes) -> None:
         drawn = {c: (results.delays(**at(hosts, c)), wifi_3g.STYLES[c]) for c in curves(hosts)}
-        figures.cdf(axes, drawn, right=_right_edge(results))
+        cdf(axes, drawn, right=_right_edge(results))
 
     return draw
 
 
 def _right_edge(results: Results) -> float:
     """The right end of the axes, common to all three panels so that they can be compared."""
-    return figures.right_edge(
+    return right_edge(
         [results.delays(**at(hosts, curve)) for hosts in HOSTS for curve in curves(hosts)], 0.995
     )
 
 
 def _bars(metric: Metric) -> panels.Draw:
-    def draw(results: Results, axes: Axes) -> None:
+    def draw(results: Results, axes: panels.Axes) -> None:
         panels.bars(
             {curve.replace(" over ", "\n"): curve for curve in CURVES},
             lambda hosts, c: metric.median(at(hosts, c)) if c in curves(hosts) else None,
@@ -109,14 +107,14 @@ def _bars(metric: Metric) -> panels.Draw:
         )(results, axes)
         axes.annotate(
             "Linux has\nneither", (len(CURVES) - 1 + 0.15, 0), xytext=(0, 4),
-            textcoords="offset points", fontsize=6.5, color=figures.GREY,
+            textcoords="offset points", fontsize=6.5, color=GREY,
         )  # fmt: skip
         axes.set_xlim(-0.5, len(CURVES) - 0.3)
 
     return draw
 
 
-def _draw_lateness(results: Results, axes: Axes) -> None:
+def _draw_lateness(results: Results, axes: panels.Axes) -> None:
     runs = results.runs.drop_nulls("late_p999_ms")
     for hosts in (ENGINE, KERNEL):
         own = runs.filter(runs["hosts"] == hosts)
@@ -124,8 +122,8 @@ def _draw_lateness(results: Results, axes: Axes) -> None:
             own["late_p999_ms"], own["late_share"] * 100, "o", markersize=4,
             color=COLOURS[hosts], label=hosts,
         )  # fmt: skip
-    axes.axvline(5, color=figures.GREY, linewidth=0.8)
-    axes.axhline(1, color=figures.GREY, linewidth=0.8)
+    axes.axvline(5, color=GREY, linewidth=0.8)
+    axes.axhline(1, color=GREY, linewidth=0.8)
     words = "lateness of packets, 99.9th percentile (ms)", "packets later than 1 ms (%)"
     panels.dress(axes, {"span": (0, 5.5), "top": 1.1}, *words)
 

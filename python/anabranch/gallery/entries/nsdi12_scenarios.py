@@ -12,7 +12,6 @@ from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_eac
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow, network_path
@@ -223,7 +222,7 @@ def _over_buffers(network: str, single: str, buffers_kb: Sequence[int]) -> panel
     return panels.over("size", GOODPUT, curves, "send and receive buffer (kB)", ticks=buffers_kb)
 
 
-def _draw_memory(results: Results, axes: Axes) -> None:
+def _draw_memory(results: Results, axes: panels.Axes) -> None:
     for place, curve in enumerate(_MEMORY):
         height = median(_memory_of(curve))(results).value
         axes.bar(place, height, 0.6, color=STYLES[curve].colour, alpha=0.75)

@@ -11,7 +11,6 @@ from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import Values, derived, estimate, mean, median, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
-from anabranch.gallery.panels import Draw
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
@@ -189,7 +188,7 @@ _VERDICTS = {
 }
 
 
-def _goodput(environment: str, connection: str) -> Draw:
+def _goodput(environment: str, connection: str) -> panels.Draw:
     drawn = {
         curve: (_goodputs(curve, environment, connection), style) for curve, style in STYLES.items()
     }

@@ -11,11 +11,9 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style, estimates
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -203,10 +201,10 @@ _NSDI11_PERCENT = {1: 51.0, MOST: 95.0}
 """NSDI'11: Mbit/s of 100 with TCP, and with Multipath TCP."""
 
 
-def _draw_shares(results: Results, axes: Axes) -> None:
+def _draw_shares(results: Results, axes: panels.Axes) -> None:
     for curve, counts in SUBFLOWS.items():
         points = [mean(share(curve, count), 100)(results) for count in counts]
-        figures.estimates(axes, counts, points, curve, STYLES[curve])
+        estimates(axes, counts, points, curve, STYLES[curve])
     limits = [float(allowed(LIA, count)(results).mean()) * 100 for count in ALL_COUNTS]
     axes.plot(ALL_COUNTS, limits, color="grey", linestyle=":", label="most that the routes allow")
     look = panels.Look(
@@ -226,7 +224,7 @@ _RANKED = {
 }
 
 
-def _draw_ranked(results: Results, axes: Axes) -> None:
+def _draw_ranked(results: Results, axes: panels.Axes) -> None:
     ranks = np.arange(1, TREE.hosts + 1)
     for case, style in _RANKED.items():
         goodputs = ranked(results, *case).mean(axis=0) * 100

@@ -9,7 +9,6 @@ from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each, 
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Style
@@ -163,7 +162,7 @@ CLAIMS = {
 }
 
 
-def _draw_shares(results: Results, axes: Axes) -> None:
+def _draw_shares(results: Results, axes: panels.Axes) -> None:
     """Draw TCP's share of its link in every network, and the share in theory."""
 
     def measure(label: str, network: str) -> Measure | None:
@@ -184,7 +183,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
         )  # fmt: skip
 
 
-def _draw_over_time(results: Results, axes: Axes) -> None:
+def _draw_over_time(results: Results, axes: panels.Axes) -> None:
     """Draw the goodputs of both connections with LIA, where TCP uses one of two links."""
     main, tcp = (at(LIA, TWO_LINKS_ONE_TCP) | {"connection_name": name} for name in ("main", "tcp"))
     panels.series(

@@ -19,8 +19,7 @@ from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
+from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, Style
 from anabranch.reports.outages import shade
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -320,7 +319,7 @@ def _flapping_over_time(arm: str) -> Draw:
         times = [0.0, *_events(results), float(seconds[-1])]
         theory = [SUM_MBPS, LINK_MBPS, SUM_MBPS, LINK_MBPS, SUM_MBPS, SUM_MBPS]
         axes.step(
-            times, theory, where="post", color=figures.BLACK, linestyle=(0, (4, 1.5)),
+            times, theory, where="post", color=BLACK, linestyle=(0, (4, 1.5)),
             linewidth=1.1, label="in theory",
         )  # fmt: skip
         axes.set(xlabel="time (s)", ylabel="throughput (Mbit/s)")

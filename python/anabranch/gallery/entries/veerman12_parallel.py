@@ -12,7 +12,6 @@ from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import SCALE
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
@@ -36,7 +35,7 @@ SMALL_GBPS, LARGE_GBPS = 0.3, 1.0
 BUFFER_MB = round(veerman12.min_buffer_mb(RTT_MS, SMALL_GBPS, LARGE_GBPS), 1)
 FILE_MB = 2000
 """Size of the file in MB of the slides' scale."""
-_BYTES = FILE_MB * 1_000_000 // SCALE
+_BYTES = FILE_MB * 1_000_000 // veerman12.SCALE
 _LINKS = (veerman12.link("small", SMALL_GBPS, RTT_MS), veerman12.link("large", LARGE_GBPS, RTT_MS))
 
 at = Factors("workload", "curve", "flows")
@@ -178,7 +177,7 @@ def _notes(results: Results) -> list[str]:
         "Each flow carries an equal part of what its link gets: half of the file (1:1), or four "
         "fifths over the large link (4:1). The rates are 3.3:1.",
         f"With an even split, the file waits for the small link: {slow:.0f} Mbit/s are "
-        f"{slow / (2 * SMALL_GBPS * 1000 / SCALE) * 100:.0f} % of twice its rate.",
+        f"{slow / (2 * SMALL_GBPS * 1000 / veerman12.SCALE) * 100:.0f} % of twice its rate.",
     ]
 
 
@@ -193,7 +192,7 @@ PANELS = {
             "rate of the file (Mbit/s)",
             ticks=FLOWS,
             top=140,
-            lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / SCALE: "sum of\nthe links"},
+            lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / veerman12.SCALE: "sum of\nthe links"},
         ),
     ),
     "TCP next to them, on the large link": (

@@ -11,7 +11,6 @@ from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import link
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.folder import Factor, Results
 
@@ -21,13 +20,13 @@ TWO_LINKS, THREE_LINKS = "two links", "three links"
 LAN_WAN, LAN_WAN_LINUX = "LAN + WAN", "LAN + WAN, as Linux counts"
 
 RTT_MS, FAR_RTT_MS, LAN_RTT_MS = 35, 202, 5
-GENEVA = (link("small", 0.3, RTT_MS), link("large", 1, RTT_MS))
+GENEVA = (veerman12.link("small", 0.3, RTT_MS), veerman12.link("large", 1, RTT_MS))
 _PATHS = {
     SLOW_START: GENEVA,
     HYSTART: GENEVA,
     TWO_LINKS: GENEVA,
-    THREE_LINKS: (*GENEVA, link("far", 10, FAR_RTT_MS)),
-    LAN_WAN: (link("wan", 1, RTT_MS), link("lan", 1, LAN_RTT_MS)),
+    THREE_LINKS: (*GENEVA, veerman12.link("far", 10, FAR_RTT_MS)),
+    LAN_WAN: (veerman12.link("wan", 1, RTT_MS), veerman12.link("lan", 1, LAN_RTT_MS)),
 }
 _PATHS[LAN_WAN_LINUX] = _PATHS[LAN_WAN]
 
