@@ -4,15 +4,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import Values, estimate, in_words, mean
+from anabranch.gallery.measures import Values, in_words, mean, of_medians
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import flow, network_path
@@ -65,9 +63,8 @@ def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
     return network_path(name, f"{mbps}Mbit/s", "50ms", "1000packets", **settings)
 
 
-def _seconds(steady: Any, stepped: Any, axis: int) -> Any:
-    shortfall = np.median(steady, axis=axis) - np.median(stepped, axis=axis)
-    return shortfall * STEP_MEASURED_S / ((AFTER_MBPS - BEFORE_MBPS) * _PAYLOAD)
+def _seconds(steady: Any, stepped: Any) -> Any:
+    return (steady - stepped) * STEP_MEASURED_S / ((AFTER_MBPS - BEFORE_MBPS) * _PAYLOAD)
 
 
 def _goodputs(curve: str) -> list[Values]:
@@ -80,13 +77,13 @@ def convergence_s(curve: str) -> Measure:
     This is the shortfall in bytes after the step, relative to a run with steady capacity, divided
     by the added capacity.
     """
-    return estimate(_seconds, *_goodputs(curve))
+    return of_medians(_seconds, *_goodputs(curve))
 
 
 def _later(curve: str, other: str) -> Quantity:
     """Difference between the convergence times of two algorithms."""
-    later = estimate(
-        lambda a, b, c, d, axis: _seconds(a, b, axis) - _seconds(c, d, axis),
+    later = of_medians(
+        lambda a, b, c, d: _seconds(a, b) - _seconds(c, d),
         *_goodputs(curve),
         *_goodputs(other),
     )

@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
 
-import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import Values, by_seed, estimate, mean, part_of, per_seed
+from anabranch.gallery.measures import Values, by_seed, mean, of_means, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
@@ -120,7 +118,7 @@ def _fair_with_drop_tail(count: int) -> tuple[Quantity, Quantity]:
     words = f"mean share with {counted(count, 'subflow')}"
     group = "mean share with two and three subflows"
     lia, uncoupled = (shares(curve, DROP_TAIL, count) for curve in (LIA, UNCOUPLED))
-    gap = estimate(lambda a, b, axis: np.mean(b, axis=axis) - np.mean(a, axis=axis), lia, uncoupled)
+    gap = of_means(lambda a, b: b - a, lia, uncoupled)
     return (
         Quantity(f"{words}, LIA", mean(lia), "share", f"{group}, LIA"),
         Quantity(f"{words}, uncoupled − LIA", gap, "gap", f"{group}, uncoupled − LIA"),
@@ -129,14 +127,10 @@ def _fair_with_drop_tail(count: int) -> tuple[Quantity, Quantity]:
 
 def _over_tcp(network: str, *others: str) -> Quantity:
     """The goodput of LIA over the sum of TCP's goodputs, from means over seeds."""
-
-    def ratio(first: Sample, *rest: Sample, axis: int) -> Any:
-        return np.mean(first, axis=axis) / sum(np.mean(each, axis=axis) for each in rest)
-
     total = " + ".join(others)
     words = f"LIA / ({total})" if len(others) > 1 else f"LIA / {total}"
     goodputs = (GOODPUT.values(at(curve, network)) for curve in (LIA, *others))
-    return Quantity(words, estimate(ratio, *goodputs))
+    return Quantity(words, of_means(lambda lia, *tcp: lia / sum(tcp), *goodputs))
 
 
 @by_seed

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier
-from anabranch.gallery.measures import Values, derived, estimate, mean, median, part_of
+from anabranch.gallery.measures import Values, derived, mean, median, of_means, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
@@ -127,11 +126,8 @@ _RIGHT = {
 }
 """100 for each setting with a right verdict, and 0 for the others."""
 
-
-def _accuracy(a: Any, b: Any, axis: int) -> Any:
-    """The mean of two shares of right verdicts; a detector that always says the same has 50 %."""
-    return (np.mean(a, axis=axis) + np.mean(b, axis=axis)) / 2
-
+_ACCURACY = of_means(lambda a, b: (a + b) / 2, *_RIGHT.values(), of="settings")
+"""The mean of two shares of right verdicts; a detector that always says the same has 50 %."""
 
 _GAIN = derived(np.divide, _goodputs(DETECTION, DISJOINT), _goodputs(LIA, DISJOINT))
 _SOURCE = "RFC 8382; threshold: this project"
@@ -161,8 +157,7 @@ CLAIMS = {
         "The sender distinguishes shared from separate bottlenecks.",
         _SOURCE,
         Quantity(
-            "balanced accuracy: mean of the shares of settings with a right verdict",
-            estimate(_accuracy, _RIGHT[SHARED], _RIGHT[DISJOINT], of="settings"),
+            "balanced accuracy: mean of the shares of settings with a right verdict", _ACCURACY
         ),
     ),
     "E12.c-uncoupled-gains": claim(
