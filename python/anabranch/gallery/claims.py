@@ -112,11 +112,7 @@ def claim(
 
 
 def named(claims: Mapping[str, Unnamed]) -> tuple[Claim, ...]:
-    """The claims of an entry, each with the name that is its key.
-
-    Raises:
-        InputError: if the registry lacks a bound that a claim needs.
-    """
+    """The claims of an entry, each with the name that is its key."""
     return tuple(claim(name) for name, claim in claims.items())
 
 

@@ -66,11 +66,7 @@ cells = grid(_cell, ratio=RATIOS, curve=STYLES)
 
 @by_seed
 def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
-    """Mean goodput of the users of one kind, in Mbit/s, for each seed.
-
-    Raises:
-        NothingMeasured: if there are no such users.
-    """
+    """Mean goodput of the users of one kind, in Mbit/s, for each seed."""
     rows = results.rows("runs", **at(curve, ratio))
     own = rows.filter(pl.col("connection").str.starts_with(users))
     return per_seed(own, pl.col("goodput_mbps").mean(), f"no {users} users with {curve}, {ratio}")

@@ -104,11 +104,7 @@ def _of_main(results: Results, curve: str, network: str, **others: Factor) -> pl
 
 @by_seed
 def queue(results: Results, curve: str, network: str) -> Sample:
-    """Mean number of packets in the queues of all paths together after the warm-up, by seed.
-
-    Raises:
-        NothingMeasured: if no time series has these factors.
-    """
+    """Mean number of packets in the queues of all paths together after the warm-up, by seed."""
     rows = _of_main(results, curve, network).filter(pl.col("time_ns") >= WARM_UP_S * 10**9)
     by_path = rows.group_by("seed", "path_name").agg(pl.col("queue_packets").mean())
     return per_seed(by_path, pl.col("queue_packets").sum(), "no time series")
@@ -123,11 +119,7 @@ def drops(results: Results, curve: str, network: str) -> Sample:
 
 @by_seed
 def share_of_two(results: Results, curve: str, since_s: int, until_s: int) -> Sample:
-    """Share of its bytes that the connection with two paths has on the second, in per cent.
-
-    Raises:
-        NothingMeasured: if no time series of the load has this curve.
-    """
+    """Share of its bytes that the connection with two paths has on the second, in per cent."""
     between = pl.col("time_ns").is_between(since_s * 10**9, until_s * 10**9)
     rows = _of_main(results, curve, LOAD).filter(between)
     received = pl.col("subflow_bytes_received")

@@ -138,9 +138,6 @@ def jain(results: Results) -> Sample:
     """Jain's index of the goodputs of the connections in the torus, for each seed.
 
     The index is (Σx)² / (n · Σx²). It is 1 if all goodputs are equal.
-
-    Raises:
-        NothingMeasured: if the torus did not run.
     """
     goodput = pl.col("goodput_mbps")
     index = goodput.sum() ** 2 / (pl.len() * (goodput**2).sum())
