@@ -1,5 +1,6 @@
 import json
 import re
+import runpy
 import subprocess
 import sys
 from datetime import date
@@ -13,6 +14,8 @@ from anabranch.calibration.entry import FAILING_CLAIMS
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue
 from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.claims import Unnamed
+from anabranch.gallery.claims import claim as unnamed
 from anabranch.gallery.references import SOURCES
 from anabranch.results.bounds import Bound
 from anabranch.scenarios.scaling import scaled
@@ -22,6 +25,7 @@ pytestmark = pytest.mark.usefixtures("plain_pictures")
 
 ENTRIES = catalogue.all_names()
 ROOT = Path(__file__).parents[2]
+FOLDER = Path(catalogue.__file__).parent / "entries"
 SETTINGS = {"csws14-schedulers-applimited": 200, "rfc8382-sbd": 200}
 """Least number of settings in these designs. Others have 200 for each of two environments, so 400.
 
@@ -74,6 +78,21 @@ def test_claims_and_parameters_have_sources(name: str) -> None:
         assert claim.check
     assert all(parameter.source for parameter in entry.parameter_table())
     assert entry.references
+
+
+@pytest.mark.parametrize("name", sorted(set(ENTRIES) - {catalogue.CALIBRATION}))
+def test_no_claim_replaces_another_of_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue.entry(name)  # also loads the entries that this one imports
+    made = 0
+
+    def counted(*arguments: Any, **named: Any) -> Unnamed:
+        nonlocal made
+        made += 1
+        return unnamed(*arguments, **named)
+
+    monkeypatch.setattr("anabranch.gallery.claims.claim", counted)
+    entry = runpy.run_path(str(FOLDER / f"{name.replace('-', '_')}.py"))["ENTRY"]
+    assert len(entry.claims) == made > 0
 
 
 def test_entries_cite_every_source() -> None:

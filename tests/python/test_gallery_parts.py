@@ -21,6 +21,7 @@ from anabranch.gallery.claims import (
     each,
     for_each,
     least,
+    named,
 )
 from anabranch.gallery.entry import Cell, Factors, ScenarioText, Tier, grid, joined, key_of
 from anabranch.gallery.measures import (
@@ -103,24 +104,28 @@ def test_a_row_of_the_registry_states_its_ends_its_source_and_what_it_was() -> N
 
 def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
     measure = GOODPUT.median(SLOW)
-    found = claim(
-        "E1.3-m12-beats-regular",
-        "s",
-        "o",
-        Quantity("mean", measure),
-        (Quantity("IQR", measure, "IQR"), Quantity("else", measure, "E1.6-control")),
-    )
+    claims = {
+        "E1.3-m12-beats-regular": claim(
+            "s",
+            "o",
+            Quantity("mean", measure),
+            (Quantity("IQR", measure, "IQR"), Quantity("else", measure, "E1.6-control")),
+        ),
+        "E1.3-other": claim("s", "o", Quantity("q", measure), bounds="E7.c-less-delay"),
+    }
+    found, other = named(claims)
+    assert [found.id, other.id] == [*claims]
     expected = ("E1.3-m12-beats-regular", "E1.3-m12-beats-regular IQR", "E1.6-control")
     assert [each.bound for each in found.conditions] == [BOUNDS[key] for key in expected]
-    other = claim("E1.3-other", "s", "o", Quantity("q", measure), bounds="E7.c-less-delay")
     assert other.conditions[0].bound == BOUNDS["E7.c-less-delay"]
     with pytest.raises(InputError, match=r'bounds.toml has no bound "E1\.3-unknown"'):
-        claim("E1.3-unknown", "s", "o", Quantity("q", measure))
+        named({"E1.3-unknown": claim("s", "o", Quantity("q", measure))})
 
 
 def test_similar_quantities_are_described_once() -> None:
     measure = GOODPUT.median(SLOW)
-    both = claim("E7.c-less-delay", "s", "o", each("every cell", {"a": measure, "b": measure}))
+    quantities = each("every cell", {"a": measure, "b": measure})
+    both = claim("s", "o", quantities)("E7.c-less-delay")
     assert both.check == "every cell ≤ 0.8 (each of 2)"
     sizes = at_every("a / b", (10, 20), "kB", lambda size: GOODPUT.median(at("slow", size)))
     assert [each.words for each in sizes] == ["a / b at 10 kB", "a / b at 20 kB"]
@@ -154,8 +159,8 @@ def test_a_precondition_names_the_path_that_carried_too_little(results: Results)
     assert "no share_two" in str(carried("two", at("none"))(results))
     assert all_of(carried("two", at("fast")), carried("two", at("slow")))(results) == reason
     quantity = Quantity("q", GOODPUT.median(at("slow")))
-    needy = claim("E7.c-less-delay", "s", "o", quantity, needs=carried("two", at("slow")))
-    judged = judge(needy, results)
+    needy = claim("s", "o", quantity, needs=carried("two", at("slow")))
+    judged = judge(needy("E7.c-less-delay"), results)
     assert (judged.verdict, judged.reason) == (Verdict.NOT_APPLICABLE, reason)
 
 

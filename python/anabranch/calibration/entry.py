@@ -24,12 +24,13 @@ from anabranch.calibration.deviations import (
     Distribution,
 )
 from anabranch.gallery.entry import Cell, Entry, Tier
+from anabranch.gallery.panels import Drawings, titled
 from anabranch.gallery.parameters import Parameter
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.live.hosts import HERE
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import Style
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate
 from anabranch.results.folder import NothingMeasured, Results
@@ -138,23 +139,21 @@ def _is_named(each: Compared, row_count: int) -> bool:
     return any(pair and BOUNDS[what][1].is_above(abs(pair.off_by)) for what, pair in pairs.items())
 
 
-_PANELS = (
-    Panel(
-        "Absolute deviation from Linux",
+_PANELS: Drawings = {
+    "Absolute deviation from Linux": (
         f"Each step is a scenario. Deviations below {_LEAST_DRAWN:g} % are drawn as "
         f"{_LEAST_DRAWN:g} %.",
         _draw_distribution,
     ),
-    *(
-        Panel(
-            f"Deviation in each scenario, {paths}",
+    **{
+        f"Deviation in each scenario, {paths}": (
             "A point on the line is a perfect match with Linux. A longer completion time and a "
             "higher goodput are both to the right.",
             partial(_draw_signed, paths),
         )
         for paths in (ONE_PATH, TWO_PATHS)
-    ),
-)
+    },
+}
 
 
 # ---- the entry ------------------------------------------------------------------------------
@@ -190,7 +189,7 @@ def entry_of(
         design=cells,
         not_varied_because=REAL_TIME,
         claims=claims,
-        panels=_PANELS,
+        panels=titled(_PANELS),
         overview=words.side_by_side,
         notes=words.notes,
         finding=words.finding,

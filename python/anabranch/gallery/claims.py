@@ -18,6 +18,9 @@ from anabranch.results.folder import Factor, NothingMeasured, Results
 Needs = Callable[[Results], str | None]
 """Says why a claim does not apply to results, or `None` if it applies."""
 
+Unnamed = Callable[[str], Claim]
+"""Makes a claim from its name, which is its key in the claims of an entry; see `named`."""
+
 _NAMES = {"3g": "3G", "wlan": "WLAN", "wifi": "WiFi"}
 
 
@@ -80,29 +83,37 @@ def least(words: str, cases: Mapping[str, Measure]) -> Quantity:
 
 
 def claim(
-    name: str,
     statement: str,
     source: str,
     *check: Quantity | Iterable[Quantity],
     needs: Needs | None = None,
     where: str = "",
     bounds: str = "",
-) -> Claim:
-    """A claim whose bounds stand in the registry under its name, or under `bounds`."""
+) -> Unnamed:
+    """A claim without its name; its bounds stand in the registry under its name, or `bounds`."""
     quantities: list[Quantity] = []
     for part in check:
         quantities += [part] if isinstance(part, Quantity) else part
-    conditions = tuple(
-        Condition(
-            each.words,
-            each.measure,
-            _bound(name, bounds or name, each.bound),
-            each.group,
-            each.describe,
+
+    def of(name: str) -> Claim:
+        conditions = tuple(
+            Condition(
+                each.words,
+                each.measure,
+                _bound(name, bounds or name, each.bound),
+                each.group,
+                each.describe,
+            )
+            for each in quantities
         )
-        for each in quantities
-    )
-    return Claim(name, statement, source, conditions, needs, where)
+        return Claim(name, statement, source, conditions, needs, where)
+
+    return of
+
+
+def named(claims: Mapping[str, Unnamed]) -> tuple[Claim, ...]:
+    """The claims of an entry, each with the name that is its key."""
+    return tuple(claim(name) for name, claim in claims.items())
 
 
 def _bound(claim: str, bounds: str, of: str) -> Bound:

@@ -14,7 +14,7 @@ import numpy as np
 
 from anabranch.results import estimates
 from anabranch.results.claims import Measure
-from anabranch.results.estimates import Estimate, Sample, ratio_of_medians
+from anabranch.results.estimates import Estimate, Sample
 from anabranch.results.folder import NothingMeasured, Results
 
 if TYPE_CHECKING:
@@ -84,28 +84,43 @@ def mean(values: Values, scale: float = 1, of: str = "seeds") -> Measure:
     return lambda results: estimates.mean(values(results) * scale, of)
 
 
+def of_medians(function: Callable[..., Any], *samples: Values, of: str = "seeds") -> Measure:
+    """A function of the medians of several values."""
+    return _of_centres(np.median, function, samples, of)
+
+
+def of_means(function: Callable[..., Any], *samples: Values, of: str = "seeds") -> Measure:
+    """A function of the means of several values."""
+    return _of_centres(np.mean, function, samples, of)
+
+
+def _of_centres(
+    centre: Callable[..., Any], function: Callable[..., Any], samples: Iterable[Values], of: str
+) -> Measure:
+    def statistic(*drawn: Any, axis: int) -> Any:
+        return function(*(centre(each, axis=axis) for each in drawn))
+
+    return estimate(statistic, *samples, of=of)
+
+
 def ratio(above: Values, below: Values, of: str = "seeds") -> Measure:
     """The ratio of two medians."""
-    return estimate(ratio_of_medians, above, below, of=of)
+    return of_medians(np.divide, above, below, of=of)
 
 
 def mean_ratio(above: Values, below: Values) -> Measure:
     """The ratio of two means."""
-    return estimate(lambda a, b, axis: np.mean(a, axis=axis) / np.mean(b, axis=axis), above, below)
+    return of_means(np.divide, above, below)
 
 
 def difference(one: Values, other: Values, of: str = "seeds") -> Measure:
     """The median of `one` less that of `other`."""
-    return estimate(
-        lambda a, b, axis: np.median(a, axis=axis) - np.median(b, axis=axis), one, other, of=of
-    )
+    return of_medians(np.subtract, one, other, of=of)
 
 
 def distance(one: Values, other: Values, of: str = "seeds") -> Measure:
     """The difference of two medians, in per cent of the median of `other`."""
-    return estimate(
-        lambda a, b, axis: abs(ratio_of_medians(a, b, axis) - 1) * 100, one, other, of=of
-    )
+    return of_medians(lambda a, b: abs(a / b - 1) * 100, one, other, of=of)
 
 
 def smallest(values: Values, scale: float = 1) -> Measure:
@@ -115,31 +130,19 @@ def smallest(values: Values, scale: float = 1) -> Measure:
 
 def ratio_of_ratios(a: Values, b: Values, c: Values, d: Values) -> Measure:
     """The ratio (a / b) / (c / d) of medians."""
-
-    def statistic(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
-        return ratio_of_medians(a, b, axis) / ratio_of_medians(c, d, axis)
-
-    return estimate(statistic, a, b, c, d)
+    return of_medians(lambda a, b, c, d: (a / b) / (c / d), a, b, c, d)
 
 
 def over_sum(one: Values, *others: Values) -> Measure:
     """The median of `one` over the sum of the medians of the others."""
-    return estimate(_over(np.sum), one, *others)
+    return of_medians(lambda first, *rest: first / np.sum(rest, axis=0), one, *others)
 
 
 def over_largest(one: Values, *others: Values) -> Measure:
     """The median of `one` over the largest of the medians of the others."""
-    return estimate(_over(np.max), one, *others)
+    return of_medians(lambda first, *rest: first / np.max(rest, axis=0), one, *others)
 
 
 def over_smallest(one: Values, *others: Values) -> Measure:
     """The median of `one` over the smallest of the medians of the others."""
-    return estimate(_over(np.min), one, *others)
-
-
-def _over(reduce: Callable[..., Any]) -> Callable[..., Any]:
-    def statistic(one: Any, *others: Any, axis: int) -> Any:
-        medians = [np.median(each, axis=axis) for each in others]
-        return np.median(one, axis=axis) / reduce(medians, axis=0)
-
-    return statistic
+    return of_medians(lambda first, *rest: first / np.min(rest, axis=0), one, *others)

@@ -93,11 +93,6 @@ def mean(sample: Sample, of: str = "seeds") -> Estimate:
     return estimate(lambda a, axis: np.mean(a, axis=axis), sample, of=of)
 
 
-def ratio_of_medians(a: Sample, b: Sample, axis: int) -> Any:
-    """Ratio of the medians of two independent samples, as a statistic for `estimate`."""
-    return np.median(a, axis=axis) / np.median(b, axis=axis)
-
-
 def estimate(statistic: Callable[..., Any], *samples: Sample, of: str = "seeds") -> Estimate:
     """A statistic of samples with its bootstrap interval.
 

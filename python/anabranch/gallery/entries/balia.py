@@ -4,21 +4,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import Values, estimate, in_words, mean
+from anabranch.gallery.measures import Values, in_words, mean, of_medians
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Change, NetworkPath
@@ -66,9 +63,8 @@ def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
     return network_path(name, f"{mbps}Mbit/s", "50ms", "1000packets", **settings)
 
 
-def _seconds(steady: Any, stepped: Any, axis: int) -> Any:
-    shortfall = np.median(steady, axis=axis) - np.median(stepped, axis=axis)
-    return shortfall * STEP_MEASURED_S / ((AFTER_MBPS - BEFORE_MBPS) * _PAYLOAD)
+def _seconds(steady: Any, stepped: Any) -> Any:
+    return (steady - stepped) * STEP_MEASURED_S / ((AFTER_MBPS - BEFORE_MBPS) * _PAYLOAD)
 
 
 def _goodputs(curve: str) -> list[Values]:
@@ -81,13 +77,13 @@ def convergence_s(curve: str) -> Measure:
     This is the shortfall in bytes after the step, relative to a run with steady capacity, divided
     by the added capacity.
     """
-    return estimate(_seconds, *_goodputs(curve))
+    return of_medians(_seconds, *_goodputs(curve))
 
 
 def _later(curve: str, other: str) -> Quantity:
     """Difference between the convergence times of two algorithms."""
-    later = estimate(
-        lambda a, b, c, d, axis: _seconds(a, b, axis) - _seconds(c, d, axis),
+    later = of_medians(
+        lambda a, b, c, d: _seconds(a, b) - _seconds(c, d),
         *_goodputs(curve),
         *_goodputs(other),
     )
@@ -97,10 +93,9 @@ def _later(curve: str, other: str) -> Quantity:
 _NEXT_TO_TCP = "next to one NewReno flow"
 _claim = partial(claim, needs=all_carried)
 
-CLAIMS = (
-    *(
-        _claim(
-            f"E10.balia-{name}",
+CLAIMS = {
+    **{
+        f"E10.balia-{name}": _claim(
             f"{where}, BALIA takes about the share of one TCP flow.",
             "Peng et al. 2016: TCP-friendliness; range: this project",
             nsdi11_lia.mean_shares(BALIA, core, f", {core}"),
@@ -111,9 +106,8 @@ CLAIMS = (
             ("random-loss", "With random loss", RANDOM_LOSS),
             ("red", "At a RED queue", RED_QUEUE),
         )
-    ),
-    _claim(
-        "E10.balia-control",
+    },
+    "E10.balia-control": _claim(
         "Two uncoupled subflows take more than the share of one TCP flow (negative control).",
         "this project",
         for_each(
@@ -123,17 +117,15 @@ CLAIMS = (
         ),
         where=_NEXT_TO_TCP,
     ),
-    _claim(
-        "E10.balia-responsive",
+    "E10.balia-responsive": _claim(
         "BALIA takes up new capacity later than uncoupled subflows and sooner than OLIA.",
         "Peng et al. 2016: responsiveness; step: this project",
         _later(BALIA, UNCOUPLED),
         _later(OLIA, BALIA),
         where=f"second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
     ),
-    *(
-        _claim(
-            f"E10.balia-scenario-c-{other.lower()}",
+    **{
+        f"E10.balia-scenario-c-{other.lower()}": _claim(
             f"In scenario C, TCP users get at least as much goodput next to {more} as next to "
             f"{less}.",
             "Peng et al. 2016: friendliness; check: this project",
@@ -141,12 +133,11 @@ CLAIMS = (
             bounds="E10.balia-scenario-c",
         )
         for other, more, less in ((LIA, BALIA, LIA), (OLIA, OLIA, BALIA))
-    ),
-)
+    },
+}
 
 
-def notes(results: Results) -> list[str]:
-    """Convergence times, shares next to TCP, and the goodput of TCP users in scenario C."""
+def _notes(results: Results) -> list[str]:
     times = in_words(results, STYLES, convergence_s, "s")
     users = (
         f"{ratio}: {conext12_olia.of_tcp_users(results, ratio, IN_SCENARIO_C)}"
@@ -164,6 +155,32 @@ def notes(results: Results) -> list[str]:
         f"Mean goodput of TCP users in scenario C, in Mbit/s — {'; '.join(users)}.",
     ]
 
+
+PANELS = {
+    "A step of capacity": (
+        f"Path two grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s. First seed, bins of 2 s.",
+        panels.series(
+            {
+                curve: (at(curve, STEP) | {"path_name": "two"}, "subflow_bytes_received", style)
+                for curve, style in STYLES.items()
+            },
+            "throughput of path two (Mbit/s)",
+            "time since the step (s)",
+            bin_samples=20,
+            zero_s=STEP_AT_S,
+            down=True,
+            span=(-10, STEP_MEASURED_S),
+        ),
+    ),
+    "Convergence time": (
+        "The shortfall in bytes after the step, divided by the added capacity.",
+        panels.bars(
+            ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
+        ),
+    ),
+    **nsdi11_lia.panels_of_shares(_CORES, ONE_BOTTLENECK),
+    **conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
+}
 
 ENTRY = Entry(
     title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
@@ -190,39 +207,13 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **START},
     source=Source("The authors ran BALIA in the original kernel.", ("congestion_control",)),
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "A step of capacity",
-            f"Path two grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s. First seed, bins of 2 s.",
-            panels.series(
-                {
-                    curve: (at(curve, STEP) | {"path_name": "two"}, "subflow_bytes_received", style)
-                    for curve, style in STYLES.items()
-                },
-                "throughput of path two (Mbit/s)",
-                "time since the step (s)",
-                bin_samples=20,
-                zero_s=STEP_AT_S,
-                down=True,
-                span=(-10, STEP_MEASURED_S),
-            ),
-        ),
-        Panel(
-            "Convergence time",
-            "The shortfall in bytes after the step, divided by the added capacity.",
-            panels.bars(
-                ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
-            ),
-        ),
-        *(nsdi11_lia.panel_of_shares(core, ONE_BOTTLENECK) for core in _CORES),
-        *conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "network; subflows; ratio: multipath users, relative to TCP users; "
         "curve: congestion control",
         "two",
         (GOODPUT.called("goodput of all connections"),),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -5,14 +5,14 @@ from functools import partial
 from typing import Literal
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
+from anabranch.gallery.claims import Quantity, carried, claim, each, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
 from anabranch.gallery.shared.connections import flow, outages
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
 
@@ -60,9 +60,8 @@ def _pauses(event: str, bound: str) -> tuple[Quantity, ...]:
 
 _noticed = partial(claim, needs=carried("3g", *at.every(MODES, OFF)))
 
-CLAIMS = (
-    _noticed(
-        "HO.a-continues",
+CLAIMS = {
+    "HO.a-continues": _noticed(
         "When WiFi is turned off, the connection soon continues over 3G in every mode, and TCP "
         "waits for WiFi.",
         "CellNet'12: 'smooth handovers'",
@@ -70,8 +69,7 @@ CLAIMS = (
         Quantity("longest pause, TCP", PAUSE.median(at(TCP, OFF)), "TCP"),
         where=OFF,
     ),
-    claim(
-        "HO.b-single-path-dips",
+    "HO.b-single-path-dips": claim(
         "Single-path mode pauses longer than backup mode, since it opens the next subflow only "
         "when the first is gone.",
         "CellNet'12; RFC 8041, §2.2",
@@ -81,34 +79,30 @@ CLAIMS = (
             lambda event: PAUSE.ratio(at(SINGLE, event), at(BACKUP, event)),
         ),
     ),
-    _noticed(
-        "HO.c-full-adds-up",
+    "HO.c-full-adds-up": _noticed(
         "Full mode has more goodput than backup mode, which keeps 3G for the time without WiFi.",
         "CellNet'12; RFC 8041, §2.2",
         Quantity("goodput, full / backup", GOODPUT.ratio(at(FULL, OFF), at(BACKUP, OFF))),
         Quantity("3G's share of the bytes, backup", share("3g").median(at(BACKUP, OFF)), "share"),
         where=OFF,
     ),
-    _noticed(
-        "HO.e-cured",
+    "HO.e-cured": _noticed(
         "With opportunistic retransmission and penalisation, full mode has more goodput than "
         "backup mode.",
         "this project; NSDI'12",
         Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF))),
         where=OFF,
     ),
-    claim(
-        "HO.d-silence",
+    "HO.d-silence": claim(
         "When WiFi falls silent without notice, an upload continues after retransmission timeouts.",
         "this project",
         _pauses(SILENT, "HO.a-continues MPTCP"),
         where=SILENT,
     ),
-)
+}
 
 
-def notes(results: Results) -> list[str]:
-    """Causes of the different pauses."""
+def _notes(results: Results) -> list[str]:
     pause, goodput = (metric.texts(results, partial(at, event=OFF)) for metric in (PAUSE, GOODPUT))
     return [
         "In full and backup mode, both subflows are open, and the client's REMOVE_ADDR over 3G "
@@ -119,6 +113,23 @@ def notes(results: Results) -> list[str]:
         f"mechanisms of NSDI'12 against a full receive window give {goodput(FULL_M12)}.",
     ]
 
+
+PANELS = {
+    "Longest pause": (
+        "Longest time without a delivered block around the moment when WiFi goes away.",
+        panels.bars_of(
+            {"turned off": OFF, "falls silent": SILENT},
+            PAUSE,
+            at,
+            {mode: STYLES[mode] for mode in MODES},
+            x="WiFi",
+        ),
+    ),
+    "WiFi is turned off and on again": (
+        "Goodput in bins of one second, first seed. WiFi is down in the shaded time.",
+        panels.goodput_around(panels.curves(STYLES, by="mode", event=OFF), AWAY_S, BACK_S),
+    ),
+}
 
 ENTRY = Entry(
     title="Handover from WiFi to 3G and back in three modes (CellNet 2012)",
@@ -142,25 +153,8 @@ ENTRY = Entry(
     source=Source(
         "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.", ("remedies",)
     ),
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Longest pause",
-            "Longest time without a delivered block around the moment when WiFi goes away.",
-            panels.bars_of(
-                {"turned off": OFF, "falls silent": SILENT},
-                PAUSE,
-                at,
-                {mode: STYLES[mode] for mode in MODES},
-                x="WiFi",
-            ),
-        ),
-        Panel(
-            "WiFi is turned off and on again",
-            "Goodput in bins of one second, first seed. WiFi is down in the shaded time.",
-            panels.goodput_around(panels.curves(STYLES, by="mode", event=OFF), AWAY_S, BACK_S),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("event; mode", "3g", (GOODPUT, P95.called("p95 delay"), PAUSE_MS)),
-    notes=notes,
+    notes=_notes,
 )

@@ -6,7 +6,7 @@ from functools import partial
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import by_seed, in_words, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
@@ -14,7 +14,7 @@ from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import NetworkPath
@@ -66,11 +66,7 @@ cells = grid(_cell, ratio=RATIOS, curve=STYLES)
 
 @by_seed
 def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
-    """Mean goodput of the users of one kind, in Mbit/s, for each seed.
-
-    Raises:
-        NothingMeasured: if there are no such users.
-    """
+    """Mean goodput of the users of one kind, in Mbit/s, for each seed."""
     rows = results.rows("runs", **at(curve, ratio))
     own = rows.filter(pl.col("connection").str.starts_with(users))
     return per_seed(own, pl.col("goodput_mbps").mean(), f"no {users} users with {curve}, {ratio}")
@@ -89,9 +85,8 @@ def leaves_more(curve: str, other: str) -> tuple[Quantity, ...]:
 
 _claim = partial(claim, needs=all_carried)
 
-CLAIMS = (
-    _claim(
-        "E10.olia-p1",
+CLAIMS = {
+    "E10.olia-p1": _claim(
         "Multipath users with LIA reduce the goodput of the TCP users on the shared link.",
         "CoNEXT'12, problem P1",
         for_each(
@@ -101,14 +96,12 @@ CLAIMS = (
             "mean goodput of TCP users next to LIA, both ratios of users",
         ),
     ),
-    _claim(
-        "E10.olia-leaves-more",
+    "E10.olia-leaves-more": _claim(
         "TCP users get more goodput next to OLIA than next to LIA.",
         "CoNEXT'12, scenario C",
         leaves_more(OLIA, LIA),
     ),
-    _claim(
-        "E10.olia-loses-nothing",
+    "E10.olia-loses-nothing": _claim(
         "Multipath users with OLIA get no less goodput than over their own link alone.",
         "CoNEXT'12: Pareto optimality",
         for_each(
@@ -118,16 +111,15 @@ CLAIMS = (
             "mean goodput of multipath users with OLIA, both ratios of users",
         ),
     ),
-    _claim(
-        "E10.balia-between",
+    "E10.balia-between": _claim(
         "TCP users get more goodput next to BALIA than next to uncoupled subflows.",
         "Peng et al., 2016: friendliness against responsiveness",
         leaves_more(BALIA, UNCOUPLED),
     ),
-)
+}
 
 
-def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[Panel, Panel]:
+def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> panels.Drawings:
     """The mean goodput of the users of each kind, as bars; `title` goes before theirs."""
 
     def draw(users: str) -> panels.Draw:
@@ -143,7 +135,7 @@ def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[P
     tcp = "Goodput of the users that have only the shared link."
     multipath = "Goodput of the users that also have a link of their own."
     words = f"{title}multipath users" if title else "Multipath users"
-    return Panel(f"{title}TCP users", tcp, draw(TCP)), Panel(words, multipath, draw(MULTIPATH))
+    return {f"{title}TCP users": (tcp, draw(TCP)), words: (multipath, draw(MULTIPATH))}
 
 
 def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
@@ -151,8 +143,7 @@ def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
     return in_words(results, curves, lambda curve: median(goodput(TCP, curve, users)))
 
 
-def notes(results: Results) -> list[str]:
-    """Goodput of the TCP users next to each algorithm."""
+def _notes(results: Results) -> list[str]:
     words = (
         f"next to {users} multipath users: {of_tcp_users(results, users, STYLES)} Mbit/s"
         for users in RATIOS
@@ -186,13 +177,13 @@ ENTRY = Entry(
     source=Source(
         "CoNEXT 2012 ran OLIA in the original kernel of its time.", ("congestion_control",)
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E10.olia-leaves-more",
-    panels=panels_of_users(""),
+    panels=panels.titled(panels_of_users("")),
     overview=Overview(
         "ratio: multipath users, relative to TCP users; curve: congestion control",
         "also0",
         (GOODPUT.called("goodput of all connections"),),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.panels import titled
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used, gain
@@ -55,9 +56,8 @@ def _evenness(results: Results) -> Estimate:
 
 _LOW = benefits(NEW, LOW)
 
-CLAIMS = (
-    claim(
-        "E4.1-low-bdp",
+CLAIMS = {
+    "E4.1-low-bdp": claim(
         "At low bandwidth-delay products, Multipath TCP aggregates nearly all capacity.",
         "CoNEXT'13, as quoted for CSWS'14",
         Quantity("median benefit, low-BDP", median(_LOW, of="settings"), "benefit"),
@@ -68,8 +68,7 @@ CLAIMS = (
         ),
         needs=both_used(NEW),
     ),
-    claim(
-        "E4.2-fix-helps",
+    "E4.2-fix-helps": claim(
         "At high bandwidth-delay products, penalisation aggregates more if it keeps ssthresh "
         "unchanged during slow start.",
         "CoNEXT'13",
@@ -79,16 +78,14 @@ CLAIMS = (
         ),
         needs=both_used(OLD, SSTHRESH),
     ),
-    claim(
-        "E4.3-remedies-help",
+    "E4.3-remedies-help": claim(
         "At high bandwidth-delay products, opportunistic retransmission and the corrected "
         "penalisation do not reduce the benefit.",
         "CoNEXT'13",
         Quantity("mean benefit(2013) − mean benefit(none), high-BDP", gain(NEW, REGULAR)),
         needs=both_used(REGULAR, NEW),
     ),
-    claim(
-        "E4.4-rarely-bad",
+    "E4.4-rarely-bad": claim(
         "Adding a path rarely costs more than half of the better path's goodput.",
         "this project, after CoNEXT'13",
         Quantity(
@@ -104,25 +101,22 @@ CLAIMS = (
         ),
         needs=both_used(NEW),
     ),
-    claim(
-        "E4.5-design-fills",
+    "E4.5-design-fills": claim(
         "The settings of the design fill the space of factors more evenly than random settings.",
         "this project: a check of the design",
         Quantity("smallest distance between settings, WSP / uniform", _evenness),
     ),
-    claim(
-        "E4.6-kernel-form",
+    "E4.6-kernel-form": claim(
         "Penalisation as in Multipath TCP 0.88, which keeps ssthresh only before the "
         "first loss, aggregates as much as that of 2013.",
         "this project: CSWS'14 and Grinnemo used MPTCP 0.88",
         Quantity("mean benefit(0.88) − mean benefit(2013), high-BDP", gain(KERNEL, NEW)),
         needs=both_used(NEW, KERNEL),
     ),
-)
+}
 
 
-def notes(results: Results) -> list[str]:
-    """Medians of the benefit, and the source of the ranges."""
+def _notes(results: Results) -> list[str]:
     parts = (
         f"{curve.removeprefix('2012, ')} {gain(curve, OLD)(results).text()}"
         for curve in (*PARTS, NEW)
@@ -161,9 +155,11 @@ ENTRY = Entry(
         ("remedies",),
         ON_MININET,
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E4.2-fix-helps",
-    panels=two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES),
+    panels=titled(
+        two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES)
+    ),
     overview=Overview("environment; curve", "two", (GOODPUT, REINJECTIONS)),
-    notes=notes,
+    notes=_notes,
 )

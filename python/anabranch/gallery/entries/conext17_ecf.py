@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, claim, for_each
+from anabranch.gallery.claims import Needs, Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, Levels, waiting_ms
@@ -15,7 +15,7 @@ from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import RequestResponse
@@ -151,15 +151,13 @@ def _downloads(
 _video_claim = partial(claim, needs=_both_used(STREAM), where=_UNEQUAL_VIDEO)
 _SYMMETRIC = "|throughput of chunks, ECF / lowest RTT − 1|, {} Mbit/s"
 
-CLAIMS = (
-    _video_claim(
-        "E11.ecf-restarts",
+CLAIMS = {
+    "E11.ecf-restarts": _video_claim(
         f"With ECF, congestion windows hardly ever restart after idle times ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 486 with the default scheduler, 382 with BLEST, 16 with ECF (second-hand)",
         Quantity("window restarts after idle times, ECF / lowest RTT", _over_default(_restarts)),
     ),
-    claim(
-        "E11.daps-restarts",
+    "E11.daps-restarts": claim(
         f"With DAPS, congestion windows seldom restart after idle times ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 486 with the default scheduler, 92 with DAPS (second-hand)",
         Quantity(
@@ -168,20 +166,17 @@ CLAIMS = (
         needs=_both_used(STREAM, (DEFAULT, DAPS)),
         where=_UNEQUAL_VIDEO,
     ),
-    _video_claim(
-        "E11.ecf-throughput",
+    "E11.ecf-throughput": _video_claim(
         f"With ECF, chunks of video arrive sooner ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17; threshold: this project",
         Quantity("throughput of chunks, ECF / lowest RTT", _over_default(throughput_mbps)),
     ),
-    _video_claim(
-        "E11.ecf-out-of-order",
+    "E11.ecf-out-of-order": _video_claim(
         f"With ECF, data waits out of order for a shorter time ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 99.9 % below 0.8 s, median 1 s by default (second-hand); means: this project",
         Quantity("mean time out of order, ECF / lowest RTT", _over_default(out_of_order_s)),
     ),
-    claim(
-        "E11.ecf-symmetric",
+    "E11.ecf-symmetric": claim(
         "Over equal paths, ECF performs like lowest RTT.",
         "CoNEXT'17; threshold: this project",
         for_each(
@@ -195,21 +190,19 @@ CLAIMS = (
         ),
         needs=_both_used(STREAM),
     ),
-    claim(
-        "E11.ecf-download",
+    "E11.ecf-download": claim(
         "ECF shortens downloads of 512 KiB over paths of 1 and 10 Mbit/s.",
         "CoNEXT'17: by 13 %, up to 20 % from 256 KB on (second-hand); threshold: this project",
         _downloads(512, "{}", ratio),
         needs=_both_used(DOWNLOAD),
     ),
-    claim(
-        "E11.ecf-small-download",
+    "E11.ecf-small-download": claim(
         "Downloads of 128 KiB over paths of 1 and 10 Mbit/s take as long with ECF as with lowest "
         "RTT.",
         "CoNEXT'17: no gain at 128 KB (second-hand); threshold: this project",
         _downloads(128, "|{} − 1|", distance),
     ),
-)
+}
 
 
 def _over_video_rate(of: Callable[[str, float], Values], y: str) -> panels.Draw:
@@ -227,17 +220,13 @@ _CONEXT17 = {DEFAULT: 486, BLEST: 382, ECF: 16, DAPS: 92}
 """CoNEXT'17: window restarts at 0.3 + 8.6 Mbit/s, in one video of 1332 s (second-hand)."""
 
 
-def _download_panel(rates: str) -> Panel:
+def _downloads_over(rates: str) -> panels.Draw:
     curves = panels.curves(STYLES, workload=DOWNLOAD, rates=rates)
     metric = MEAN.called("download time")
-    caption = "A new connection for each download. The first rate is WiFi's."
-    draw = panels.over("amount", metric, curves, "size (KiB)", ticks=SIZES_KIB)
-    return Panel(f"Downloads, {rates} Mbit/s", caption, draw)
+    return panels.over("amount", metric, curves, "size (KiB)", ticks=SIZES_KIB)
 
 
-def notes(results: Results) -> list[str]:
-    """Causes of the schedulers' differences, and conditions of the paper's numbers."""
-
+def _notes(results: Results) -> list[str]:
     def over_rates(values: Callable[[float], float], form: str) -> str:
         return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)
 
@@ -292,6 +281,52 @@ def _srtts(results: Results) -> str:
     )
 
 
+PANELS = {
+    "Chunks of video, 0.3 + 8.6 Mbit/s": (
+        "Size of a chunk over the mean time to fetch a chunk.",
+        _over_video_rate(throughput_mbps, "throughput of chunks (Mbit/s)"),
+    ),
+    "Windows lost to idle times, 0.3 + 8.6 Mbit/s": (
+        "Idle times that reduced a congestion window, per run, both subflows.",
+        _over_video_rate(_restarts, "restarts per run"),
+    ),
+    f"Windows lost to idle times, video of {JUDGED_MBPS:g} Mbit/s": (
+        "Restarts over those with lowest RTT. Diamonds: CoNEXT'17, whose player adapts.",
+        panels.bars(
+            (_UNEQUAL_VIDEO,),
+            lambda curve, _: _over_default(_restarts, curve),
+            {curve: style for curve, style in STYLES.items() if curve != DEFAULT},
+            "restarts / that of lowest RTT",
+            {curve: [count / _CONEXT17[DEFAULT]] for curve, count in _CONEXT17.items()},
+            lines={1: DEFAULT},
+        ),
+    ),
+    "Time out of order, 0.3 + 8.6 Mbit/s": (
+        "Mean time that a byte waits for earlier bytes.",
+        _over_video_rate(out_of_order_s, "mean time out of order (s)"),
+    ),
+    "LTE's window, video of 8 Mbit/s": (
+        "Congestion window, first seed.",
+        panels.series(
+            {
+                curve: ({**_judged(curve), "path_name": "lte"}, "cwnd", STYLES[curve])
+                for curve in (DEFAULT, ECF)
+            },
+            "congestion window of LTE (kB)",
+            scale=1e-3,
+            shown_s=(30, 60),
+            bottom=None,
+        ),
+    ),
+    **{
+        f"Downloads, {rates} Mbit/s": (
+            "A new connection for each download. The first rate is WiFi's.",
+            _downloads_over(rates),
+        )
+        for rates in DOWNLOADS
+    },
+}
+
 ENTRY = Entry(
     title="Earliest completion first (ECF): video and downloads over unequal paths (CoNEXT 2017)",
     question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
@@ -323,56 +358,13 @@ ENTRY = Entry(
         "CoNEXT 2017 ran version 0.89 of the original kernel over links shaped by tc.",
         ("scheduler",),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E11.ecf-throughput",
-    panels=(
-        Panel(
-            "Chunks of video, 0.3 + 8.6 Mbit/s",
-            "Size of a chunk over the mean time to fetch a chunk.",
-            _over_video_rate(throughput_mbps, "throughput of chunks (Mbit/s)"),
-        ),
-        Panel(
-            "Windows lost to idle times, 0.3 + 8.6 Mbit/s",
-            "Idle times that reduced a congestion window, per run, both subflows.",
-            _over_video_rate(_restarts, "restarts per run"),
-        ),
-        Panel(
-            f"Windows lost to idle times, video of {JUDGED_MBPS:g} Mbit/s",
-            "Restarts over those with lowest RTT. Diamonds: CoNEXT'17, whose player adapts.",
-            panels.bars(
-                (_UNEQUAL_VIDEO,),
-                lambda curve, _: _over_default(_restarts, curve),
-                {curve: style for curve, style in STYLES.items() if curve != DEFAULT},
-                "restarts / that of lowest RTT",
-                {curve: [count / _CONEXT17[DEFAULT]] for curve, count in _CONEXT17.items()},
-                lines={1: DEFAULT},
-            ),
-        ),
-        Panel(
-            "Time out of order, 0.3 + 8.6 Mbit/s",
-            "Mean time that a byte waits for earlier bytes.",
-            _over_video_rate(out_of_order_s, "mean time out of order (s)"),
-        ),
-        Panel(
-            "LTE's window, video of 8 Mbit/s",
-            "Congestion window, first seed.",
-            panels.series(
-                {
-                    curve: ({**_judged(curve), "path_name": "lte"}, "cwnd", STYLES[curve])
-                    for curve in (DEFAULT, ECF)
-                },
-                "congestion window of LTE (kB)",
-                scale=1e-3,
-                shown_s=(30, 60),
-                bottom=None,
-            ),
-        ),
-        *map(_download_panel, DOWNLOADS),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "workload; rates: WiFi + LTE (Mbit/s); amount: Mbit/s or KiB; curve: scheduler",
         "wifi",
         (MEAN.called("mean time"), IDLE_RESTARTS, OUT_OF_ORDER),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, claim, for_each
+from anabranch.gallery.claims import Needs, Quantity, Unnamed, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
@@ -17,8 +17,7 @@ from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Measure
+from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.words import listed
@@ -115,13 +114,12 @@ def _used(setting: str, curves: Iterable[str], rates: Iterable[int]) -> Needs:
     return wifi_3g.used(*at.every(curves, rates, setting))
 
 
-def _claims(tag: str) -> list[Claim]:
+def _claims(tag: str) -> dict[str, Unnamed]:
     setting = SETTINGS[tag]
     with_wifi = {rate: f"With WiFi at {rate} Mbit/s and {setting.words}" for rate in RATES_MBPS}
-    return [
-        *(
-            claim(
-                f"E1s.1-like-wifi-{rate}-{tag}",
+    return {
+        **{
+            f"E1s.1-like-wifi-{rate}-{tag}": claim(
                 f"{words}, MPTCP with both mechanisms is about as fast as TCP over WiFi.",
                 setting.source,
                 Quantity("mean(M1,2) / mean(TCP WiFi)", _means(MPTCP_M12, TCP_WIFI, rate, tag)),
@@ -129,10 +127,9 @@ def _claims(tag: str) -> list[Claim]:
                 bounds="E1s.1-like-wifi",
             )
             for rate, words in with_wifi.items()
-        ),
-        *(
-            claim(
-                f"E1s.2-regular-slower-{rate}-{tag}",
+        },
+        **{
+            f"E1s.2-regular-slower-{rate}-{tag}": claim(
                 f"{words}, MPTCP is slower without the mechanisms than with both, and than TCP "
                 "over WiFi.",
                 setting.source,
@@ -142,17 +139,15 @@ def _claims(tag: str) -> list[Claim]:
                 bounds="E1s.2-regular-slower",
             )
             for rate, words in with_wifi.items()
-        ),
-        claim(
-            f"E1s.3-heavier-tail-{tag}",
+        },
+        f"E1s.3-heavier-tail-{tag}": claim(
             f"With {setting.words}, the tail of MPTCP with both mechanisms grows with WiFi's rate.",
             setting.source,
             _tail(tag),
             needs=_used(tag, (MPTCP_M12,), RATES_MBPS),
             bounds="E1s.3-heavier-tail",
         ),
-        claim(
-            f"E1s.4-peaks-similar-{tag}",
+        f"E1s.4-peaks-similar-{tag}": claim(
             f"With {setting.words}, the bulk of MPTCP's delays stays where it is as WiFi becomes "
             "faster.",
             f"{setting.source}; medians instead of peaks: this project",
@@ -168,8 +163,7 @@ def _claims(tag: str) -> list[Claim]:
             needs=_used(tag, _BOTH, RATES_MBPS),
             bounds="E1s.4-peaks-similar",
         ),
-        claim(
-            f"E1s.5-less-effective-{tag}",
+        f"E1s.5-less-effective-{tag}": claim(
             f"With {setting.words}, the mechanisms become less effective as WiFi becomes faster.",
             setting.source,
             Quantity(
@@ -185,19 +179,16 @@ def _claims(tag: str) -> list[Claim]:
             needs=_used(tag, _BOTH, (RATES_MBPS[0], RATES_MBPS[-1])),
             bounds="E1s.5-less-effective",
         ),
-    ]
+    }
 
 
-def _mean_over_rate(setting: str, words: str, caption: str) -> Panel:
+def _mean_over_rate(setting: str) -> panels.Draw:
     curves = panels.curves(wifi_3g.STYLES, *_curves(setting), setting=setting)
     x = "WiFi rate (Mbit/s)"
-    draw = panels.over("wifi_mbps", MEAN_OF_BLOCK, curves, x, ticks=RATES_MBPS, log=True)
-    return Panel(f"Mean delay, {words}", caption, draw)
+    return panels.over("wifi_mbps", MEAN_OF_BLOCK, curves, x, ticks=RATES_MBPS, log=True)
 
 
-def notes(results: Results) -> list[str]:
-    """3G's share of the bytes, and the delay with both mechanisms relative to TCP over WiFi."""
-
+def _notes(results: Results) -> list[str]:
     def factor(curve: str, rate: int) -> str:
         return f"{_means(curve, TCP_WIFI, rate, DRAWN)(results).value:.2f}"
 
@@ -230,6 +221,32 @@ def notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    **{
+        f"WiFi {rate} Mbit/s: tail (CCDF)": (
+            "Share of blocks that take longer, on a logarithmic scale. Queue 54 packets.",
+            panels.distribution(
+                figures.ccdf,
+                {c: (at(c, rate, DRAWN), wifi_3g.STYLES[c]) for c in CURVES_WITH_2012},
+                1000,
+            ),
+        )
+        for rate in RATES_MBPS
+    },
+    "Mean delay, queue 54 packets": (
+        "The gap between MPTCP+M1,2 and TCP over WiFi grows with WiFi's rate.",
+        _mean_over_rate("54p"),
+    ),
+    "Mean delay, queue 80 ms": (
+        "Where the curves meet, 3G carries nothing.",
+        _mean_over_rate("80ms"),
+    ),
+    "Mean delay, 32 KiB requested from Linux": (
+        "The receive window also limits TCP over WiFi.",
+        _mean_over_rate("32KiB"),
+    ),
+}
+
 ENTRY = Entry(
     title="Delay of 8 KiB blocks when WiFi is 4 to 32 times as fast as 3G (CS244 2015)",
     question="How do the delays of NSDI 2012's Figure 7 change when WiFi becomes faster and 3G "
@@ -257,32 +274,10 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=wifi_3g.cs244_system("CS244'15"),
-    claims=tuple(claim for setting in SETTINGS for claim in _claims(setting)),
-    panels=(
-        *(
-            Panel(
-                f"WiFi {rate} Mbit/s: tail (CCDF)",
-                "Share of blocks that take longer, on a logarithmic scale. Queue 54 packets.",
-                panels.distribution(
-                    figures.ccdf,
-                    {c: (at(c, rate, DRAWN), wifi_3g.STYLES[c]) for c in CURVES_WITH_2012},
-                    1000,
-                ),
-            )
-            for rate in RATES_MBPS
-        ),
-        _mean_over_rate(
-            "54p",
-            "queue 54 packets",
-            "The gap between MPTCP+M1,2 and TCP over WiFi grows with WiFi's rate.",
-        ),
-        _mean_over_rate("80ms", "queue 80 ms", "Where the curves meet, 3G carries nothing."),
-        _mean_over_rate(
-            "32KiB", "32 KiB requested from Linux", "The receive window also limits TCP over WiFi."
-        ),
-    ),
+    claims=tuple(each for tag in SETTINGS for each in named(_claims(tag))),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; wifi_mbps: WiFi (Mbit/s); setting", "3g", (GOODPUT, MEAN, P50, P95, P99)
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -6,18 +6,15 @@ from itertools import product
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, Unnamed, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import network_path
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim
+from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Style, pdf, stated
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 
@@ -60,13 +57,12 @@ def _both_ends(mean: str, ends: Sequence[dict[str, Factor]], then: str) -> Calla
     return describe
 
 
-def _claims(kib: int, model: str) -> list[Claim]:
+def _claims(kib: int, model: str) -> dict[str, Unnamed]:
     where = f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}"
     source = f"Cullen & Barber, CS244'14{'; model: this project' if model == 'fifo' else ''}"
     regular, remedied = _ends(MPTCP, kib, model), _ends(MPTCP_M12, kib, model)
-    return [
-        claim(
-            f"E1j.1-regular-moves-{kib}KiB-{model}",
+    return {
+        f"E1j.1-regular-moves-{kib}KiB-{model}": claim(
             f"More jitter on 3G increases MPTCP's delay ({where}).",
             source,
             Quantity(
@@ -77,8 +73,7 @@ def _claims(kib: int, model: str) -> list[Claim]:
             needs=wifi_3g.used(*regular),
             bounds="E1j.1-regular-moves",
         ),
-        claim(
-            f"E1j.2-m12-stays-{kib}KiB-{model}",
+        f"E1j.2-m12-stays-{kib}KiB-{model}": claim(
             f"With both mechanisms, jitter on 3G hardly changes the delay ({where}).",
             source,
             Quantity(
@@ -89,7 +84,7 @@ def _claims(kib: int, model: str) -> list[Claim]:
             needs=wifi_3g.used(*remedied),
             bounds="E1j.2-m12-stays",
         ),
-    ]
+    }
 
 
 _CS244_MODES_MS = (105, 345)
@@ -106,11 +101,11 @@ def _densities(kib: int, model: str) -> panels.Draw:
         for jitter, colour in zip((JITTERS_MS[0], JITTERS_MS[-1]), colours, strict=True)
     }
 
-    def draw(results: Results, axes: Axes) -> None:
-        panels.distribution(figures.pdf, curves, share=0.999)(results, axes)
+    def draw(results: Results, axes: panels.Axes) -> None:
+        panels.distribution(pdf, curves, share=0.999)(results, axes)
         if (kib, model) == (RECEIVE_KIB[0], "reordering"):
             height = 0.03 * axes.get_ylim()[1]
-            figures.stated(axes, _CS244_MODES_MS, [height] * len(_CS244_MODES_MS))
+            stated(axes, _CS244_MODES_MS, [height] * len(_CS244_MODES_MS))
 
     return draw
 
@@ -130,9 +125,7 @@ def _means(model: str) -> panels.Draw:
     return panels.over("jitter_ms", MEAN_OF_BLOCK, curves, x, xticks=JITTERS_MS)
 
 
-def notes(results: Results) -> list[str]:
-    """3G's share of the bytes, the delay over WiFi alone, and why the mode is not judged."""
-
+def _notes(results: Results) -> list[str]:
     def on_3g(curve: str, kib: int, model: str) -> str:
         cells = (at(curve, kib, jitter, model) for jitter in JITTERS_MS)
         shares = [share("3g").number(results, cell) for cell in cells]
@@ -169,6 +162,26 @@ def notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    **{
+        f"{kib} KiB, {WORDS[model]}: PDF": (
+            "Densities at the smallest and the largest jitter. The mode is the highest bin of "
+            "a curve. With several high bins, the mode jumps between them. Diamonds: modes in "
+            "CS244'14 at 100 ms, read off its plot (± 20 ms), MPTCP's on the right.",
+            _densities(kib, model),
+        )
+        for kib in JUDGED_KIB
+        for model in MODELS[::-1]
+    },
+    **{
+        f"Mean over jitter, {WORDS[model]}": (
+            "The claims compare the right end of each line with its left end.",
+            _means(model),
+        )
+        for model in MODELS[::-1]
+    },
+}
+
 ENTRY = Entry(
     title="Delay of 8 KiB blocks as 3G's jitter grows (CS244 2014)",
     question="How does jitter on 3G change the delay of blocks that Multipath TCP sends over WiFi "
@@ -197,33 +210,13 @@ ENTRY = Entry(
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=wifi_3g.cs244_system("CS244'14"),
     claims=tuple(
-        claim for kib in JUDGED_KIB for model in MODELS[::-1] for claim in _claims(kib, model)
+        each for kib in JUDGED_KIB for model in MODELS[::-1] for each in named(_claims(kib, model))
     ),
-    panels=(
-        *(
-            Panel(
-                f"{kib} KiB, {WORDS[model]}: PDF",
-                "Densities at the smallest and the largest jitter. The mode is the highest bin of "
-                "a curve. With several high bins, the mode jumps between them. Diamonds: modes in "
-                "CS244'14 at 100 ms, read off its plot (± 20 ms), MPTCP's on the right.",
-                _densities(kib, model),
-            )
-            for kib in JUDGED_KIB
-            for model in MODELS[::-1]
-        ),
-        *(
-            Panel(
-                f"Mean over jitter, {WORDS[model]}",
-                "The claims compare the right end of each line with its left end.",
-                _means(model),
-            )
-            for model in MODELS[::-1]
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; receive_kib: receive buffer (KiB); jitter_ms: jitter (ms); jitter_model: model",
         "3g",
         (GOODPUT, MODE, MEAN, P50, P99),
     ),
-    notes=notes,
+    notes=_notes,
 )

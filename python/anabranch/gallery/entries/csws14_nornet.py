@@ -4,7 +4,7 @@ from functools import partial
 from itertools import product
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import all_of, claim, for_each
+from anabranch.gallery.claims import all_of, claim, for_each, named
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
@@ -13,7 +13,6 @@ from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import Panel
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk
 
@@ -40,9 +39,8 @@ _claim = partial(
     claim, needs=all_of(*(both_used(pair, at.every(STYLES, pair, _SIZE)) for pair in WITH_WLAN))
 )
 
-CLAIMS = (
-    _claim(
-        "E6.e-unbounded-alike",
+CLAIMS = {
+    "E6.e-unbounded-alike": _claim(
         "With unbounded buffers, each scheduler achieves similar goodput.",
         _SOURCE,
         for_each(
@@ -55,8 +53,7 @@ CLAIMS = (
         ),
         where=f"buffers of {UNBOUNDED}",
     ),
-    _claim(
-        "E6.f-bounded-best",
+    "E6.f-bounded-best": _claim(
         "With bounded buffers, lowest RTT with bufferbloat mitigation or with retransmission and "
         "penalisation has the best goodput.",
         _SOURCE,
@@ -70,8 +67,7 @@ CLAIMS = (
         ),
         where=f"buffers of {BOUNDED}",
     ),
-    _claim(
-        "E6.g-least-buffering",
+    "E6.g-least-buffering": _claim(
         "With unbounded buffers, lowest RTT with bufferbloat mitigation has the least buffering "
         "delay.",
         _SOURCE,
@@ -83,12 +79,10 @@ CLAIMS = (
         ),
         where=f"buffers of {UNBOUNDED}",
     ),
-)
+}
 
 
-def notes(results: Results) -> list[str]:
-    """The buffering delays."""
-
+def _notes(results: Results) -> list[str]:
     def delays(pair: str) -> str:
         found = in_words(results, STYLES, lambda curve: median(buffering_ms(curve, pair)), "ms")
         return f"{pair}: {found}"
@@ -102,6 +96,25 @@ def notes(results: Results) -> list[str]:
         "its round-trip time is short, and OLIA lets WLAN grow less.",
     ]
 
+
+PANELS = {
+    **{
+        f"Goodput, buffers of {buffers}": (
+            "Medians over seeds with 95 % intervals.",
+            panels.bars_of(WITH_WLAN, TRANSFER, partial(at, buffers=buffers), STYLES),
+        )
+        for buffers in _SIZE
+    },
+    f"Buffering delay, buffers of {UNBOUNDED}": (
+        "Mean time that bytes wait for earlier bytes.",
+        panels.bars(
+            WITH_WLAN,
+            lambda curve, pair: median(buffering_ms(curve, pair)),
+            STYLES,
+            "buffering delay (ms)",
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Four schedulers over WLAN and cellular paths (CSWS 2014, NorNet)",
@@ -124,27 +137,8 @@ ENTRY = Entry(
         "CSWS 2014 ran version 0.88 of the original kernel over real links.",
         ("scheduler", "remedies"),
     ),
-    claims=CLAIMS,
-    panels=(
-        *(
-            Panel(
-                f"Goodput, buffers of {buffers}",
-                "Medians over seeds with 95 % intervals.",
-                panels.bars_of(WITH_WLAN, TRANSFER, partial(at, buffers=buffers), STYLES),
-            )
-            for buffers in _SIZE
-        ),
-        Panel(
-            f"Buffering delay, buffers of {UNBOUNDED}",
-            "Mean time that bytes wait for earlier bytes.",
-            panels.bars(
-                WITH_WLAN,
-                lambda curve, pair: median(buffering_ms(curve, pair)),
-                STYLES,
-                "buffering delay (ms)",
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("pair: paths; buffers; curve: scheduler", "wlan", (TRANSFER, OUT_OF_ORDER)),
-    notes=notes,
+    notes=_notes,
 )

@@ -3,19 +3,17 @@
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entries import csws14_schedulers_bulk
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
 from anabranch.gallery.metrics import JITTER, MEAN, P95
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -119,9 +117,8 @@ _HIGH_BDP = f"high-BDP, {JUDGED_KBPS} kbit/s"
 _DELAYS = {curve: by_setting(MEAN, at(curve, HIGH, JUDGED_KBPS)) for curve in STYLES}
 _JITTERS = {curve: by_setting(JITTER, at(curve, WIFI_3G, JUDGED_KBPS)) for curve in STYLES}
 
-CLAIMS = (
-    claim(
-        "E5.3a-rr-tail",
+CLAIMS = {
+    "E5.3a-rr-tail": claim(
         "With an application-limited source, round robin more than doubles the lowest possible "
         "delay in many settings.",
         "CSWS'14: about 40 % of the settings have 100 to 1500 % more delay",
@@ -129,8 +126,7 @@ CLAIMS = (
         needs=two_path_design.both_used(RR),
         where=_HIGH_BDP,
     ),
-    claim(
-        "E5.3b-low-rtt-near-lowest",
+    "E5.3b-low-rtt-near-lowest": claim(
         "With an application-limited source, lowest RTT stays near the lowest possible delay.",
         "CSWS'14: 70 % of the settings have 10 to 100 % more delay",
         _above_double(LOW_RTT, "doubled"),
@@ -139,8 +135,7 @@ CLAIMS = (
         ),
         where=_HIGH_BDP,
     ),
-    claim(
-        "E5.4-remedies-alike",
+    "E5.4-remedies-alike": claim(
         "With an application-limited source, the remedies do not change the delay of lowest RTT.",
         "slides of Alay et al.",
         for_each(
@@ -150,26 +145,23 @@ CLAIMS = (
         ),
         where=_HIGH_BDP,
     ),
-    claim(
-        "E5.5-rr-jitter",
+    "E5.5-rr-jitter": claim(
         "Over WLAN and 3G, the jitter of round robin is several times that of lowest RTT.",
         "CSWS'14, NorNet: variance of the delay up to ten times as large; factor: this project",
         Quantity("p95 jitter, RR / LowRTT", ratio(_JITTERS[RR], _JITTERS[LOW_RTT], of="settings")),
         needs=two_path_design.both_used(RR),
         where=f"WLAN and 3G, {JUDGED_KBPS} kbit/s",
     ),
-)
+}
 
 
-def _increases_at(rate_kbps: int) -> Panel:
+def _increases_at(rate_kbps: int) -> panels.Draw:
     drawn = {
         curve: (derived(lambda found: np.maximum(found, 1), increases(curve, rate_kbps)), style)
         for curve, style in STYLES.items()
     }
     x = "increase of the mean delay (%)"
-    draw = panels.settings(drawn, x, {100: "twice"}, ticks=(1, 10, 100, 1000, 10_000))
-    caption = "Curves further to the left are better. Increases below 1 % are drawn at 1 %."
-    return Panel(f"High-BDP settings, {rate_kbps} kbit/s", caption, draw)
+    return panels.settings(drawn, x, {100: "twice"}, ticks=(1, 10, 100, 1000, 10_000))
 
 
 _CLASSES = {
@@ -183,7 +175,7 @@ _CSWS14 = {LOW_RTT: (None, 70, None, None), RR: (None, None, 40, None)}
 """CSWS'14: settings in a class, in per cent (second-hand)."""
 
 
-def _draw_jitter(results: Results, axes: Axes) -> None:
+def _draw_jitter(results: Results, axes: panels.Axes) -> None:
     for index, (curve, style) in enumerate(STYLES.items()):
         for group, rate in enumerate(RATES_KBPS):
             values = by_setting(JITTER, at(curve, WIFI_3G, rate))(results)
@@ -197,8 +189,7 @@ def _draw_jitter(results: Results, axes: Axes) -> None:
     panels.dress(axes, {}, y="95th percentile of the jitter (ms)")
 
 
-def notes(results: Results) -> list[str]:
-    """Median increases at both rates."""
+def _notes(results: Results) -> list[str]:
     words = []
     for rate in RATES_KBPS:
         found = {curve: increases(curve, rate)(results) for curve in STYLES}
@@ -215,6 +206,29 @@ def notes(results: Results) -> list[str]:
         "measured delay can be below it.",
     ]
 
+
+PANELS = {
+    **{
+        f"High-BDP settings, {rate} kbit/s": (
+            "Curves further to the left are better. Increases below 1 % are drawn at 1 %.",
+            _increases_at(rate),
+        )
+        for rate in RATES_KBPS
+    },
+    f"Settings by increase, {JUDGED_KBPS} kbit/s": (
+        "High-BDP settings. Diamonds: CSWS'14, which states two of these shares.",
+        panels.bars(
+            _CLASSES,
+            lambda curve, ends: _between(curve, *ends),
+            STYLES,
+            "share of the settings (%)",
+            _CSWS14,
+            "increase of the mean delay",
+            top=105,
+        ),
+    ),
+    "WLAN and 3G": ("One mark for each round-trip time of 3G, 75 to 150 ms.", _draw_jitter),
+}
 
 ENTRY = Entry(
     title="Schedulers with an application-limited source (CSWS 2014)",
@@ -238,30 +252,12 @@ ENTRY = Entry(
     design=cells,
     not_varied_because=A_DESIGN,
     source=csws14_schedulers_bulk.SOURCE,
-    claims=CLAIMS,
-    panels=(
-        *map(_increases_at, RATES_KBPS),
-        Panel(
-            f"Settings by increase, {JUDGED_KBPS} kbit/s",
-            "High-BDP settings. Diamonds: CSWS'14, which states two of these shares.",
-            panels.bars(
-                _CLASSES,
-                lambda curve, ends: _between(curve, *ends),
-                STYLES,
-                "share of the settings (%)",
-                _CSWS14,
-                "increase of the mean delay",
-                top=105,
-            ),
-        ),
-        Panel(
-            "WLAN and 3G", "One mark for each round-trip time of 3G, 75 to 150 ms.", _draw_jitter
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "environment; rate_kbps: rate (kbit/s); curve: scheduler",
         "two",
         (MEAN, P95.called("p95 delay"), JITTER),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Entry, Overview, Tier
-from anabranch.gallery.measures import estimate, median
+from anabranch.gallery.measures import median, of_medians
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.panels import titled
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
@@ -40,15 +41,10 @@ def _raises(curve: str, base: str = LOW_RTT) -> Quantity:
     return Quantity(words, two_path_design.gain(curve, base))
 
 
-def _difference(a: Any, b: Any, axis: int) -> Any:
-    return abs(np.median(a, axis=axis) - np.median(b, axis=axis))
-
-
 _WHERE = "buffers of 2 MB"
 
-CLAIMS = (
-    claim(
-        "E5.1a-low-bdp",
+CLAIMS = {
+    "E5.1a-low-bdp": claim(
         "With bulk data at low bandwidth-delay products, every scheduler aggregates nearly all "
         "capacity.",
         "CSWS'14, §4",
@@ -60,28 +56,27 @@ CLAIMS = (
         ),
         needs=both_used(*STYLES),
     ),
-    claim(
-        "E5.1b-rr-like-low-rtt",
+    "E5.1b-rr-like-low-rtt": claim(
         "With bulk data at low bandwidth-delay products, round robin and lowest RTT hardly differ, "
         "because acknowledgements clock both.",
         "CSWS'14, §4",
         Quantity(
             "|median benefit of RR − of LowRTT|, low-BDP",
-            estimate(_difference, benefits(RR, LOW), benefits(LOW_RTT, LOW), of="settings"),
+            of_medians(
+                lambda a, b: abs(a - b), benefits(RR, LOW), benefits(LOW_RTT, LOW), of="settings"
+            ),
         ),
         needs=both_used(RR, LOW_RTT),
     ),
-    claim(
-        "E5.1c-low-rtt-beats-rr",
+    "E5.1c-low-rtt-beats-rr": claim(
         "With bulk data, lowest RTT and its extensions outperform round robin.",
         "slides of Alay et al., discussion; another slide calls round robin and lowest RTT similar",
         (_raises(curve, RR) for curve in (LOW_RTT, RP, BM)),
         needs=both_used(*STYLES),
         where=_WHERE,
     ),
-    *(
-        claim(
-            f"E5.2{name}-high-bdp",
+    **{
+        f"E5.2{name}-high-bdp": claim(
             f"{words} the benefit where buffers limit (2 MB at high bandwidth-delay products).",
             "CSWS'14, §4; slides of Alay et al.",
             _raises(curve),
@@ -93,12 +88,11 @@ CLAIMS = (
             ("a-rp", "Opportunistic retransmission and penalisation raise", RP),
             ("b-bm", "Bufferbloat mitigation raises", BM),
         )
-    ),
-)
+    },
+}
 
 
-def notes(results: Results) -> list[str]:
-    """Medians and means of the benefit of every scheduler."""
+def _notes(results: Results) -> list[str]:
     return [
         two_path_design.benefits_in_words(
             results,
@@ -137,10 +131,12 @@ ENTRY = Entry(
     design=two_path_design.bulk_cells(COUNTS, BUFFER, SETTINGS),
     not_varied_because=A_DESIGN,
     source=SOURCE,
-    claims=CLAIMS,
-    panels=two_path_design.panels_of_benefits(
-        "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES
+    claims=named(CLAIMS),
+    panels=titled(
+        two_path_design.panels_of_benefits(
+            "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES
+        )
     ),
     overview=Overview("environment; curve: scheduler", "two", (GOODPUT, REINJECTIONS)),
-    notes=notes,
+    notes=_notes,
 )

@@ -3,12 +3,12 @@
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
 from anabranch.gallery.shared.connections import LINUX_6_18, network_path, outages, upload
 from anabranch.gallery.shared.uncertain import LINKS
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Cbr, Connection
 
@@ -44,9 +44,8 @@ def cell(tier: Tier, stack: str, event: str) -> Cell:
     return tier.cell(at(stack, event), paths, _connection(stack), warm_up=None)
 
 
-CLAIMS = (
-    claim(
-        "FP.a-one-path",
+CLAIMS = {
+    "FP.a-one-path": claim(
         "While another path works, Linux continues before the shortest reported pause of 20 s.",
         "openmptcprouter 4254: '20 to 50 s without service'; mptcp_net-next 554",
         for_each(
@@ -55,30 +54,26 @@ CLAIMS = (
             lambda stack: STALL_S.median(at(stack, ONE)),
         ),
     ),
-    claim(
-        "FP.b-all-paths",
+    "FP.b-all-paths": claim(
         "If all paths fail for 20 s, the retransmission timers of Linux make the pause as long as "
         "reported.",
         "openmptcprouter 4254: '20 to 50 s without service'; mptcp_net-next 554: 'more than 30 s'",
         Quantity("longest stall in s, Linux", STALL_S.median(at(LINUX, ALL))),
     ),
-    claim(
-        "FP.c-sooner",
+    "FP.c-sooner": claim(
         "With stale_loss_cnt 1, Linux continues earlier.",
         "this project",
         Quantity("longest stall, with 1 / with 4", STALL_S.ratio(at(SOON, ONE), at(LINUX, ONE))),
     ),
-    claim(
-        "FP.d-engine",
+    "FP.d-engine": claim(
         "The engine's path manager continues earlier than Linux.",
         "this project",
         Quantity("longest stall, engine / Linux", STALL_S.ratio(at(ENGINE, ONE), at(LINUX, ONE))),
     ),
-)
+}
 
 
-def notes(results: Results) -> list[str]:
-    """The stalls, and what the reports leave open."""
+def _notes(results: Results) -> list[str]:
     one, both = (
         "; ".join(f"{stack} {STALL_S.text(results, at(stack, event))}" for stack in STYLES)
         for event in (ONE, ALL)
@@ -89,6 +84,13 @@ def notes(results: Results) -> list[str]:
         "Their pauses fit paths that failed together, or addresses that Linux did not join again.",
     ]
 
+
+PANELS = {
+    "Longest stall": (
+        "Longest time in which the application got nothing although data was waiting.",
+        panels.bars_of({"one": ONE, "both": ALL}, STALL_S, at, STYLES, x="failing paths"),
+    ),
+}
 
 ENTRY = Entry(
     title="Public reports of pauses after a path fails",
@@ -107,15 +109,9 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     design=grid(cell, event=(ONE, ALL), stack=STYLES),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="FP.b-all-paths",
-    panels=(
-        Panel(
-            "Longest stall",
-            "Longest time in which the application got nothing although data was waiting.",
-            panels.bars_of({"one": ONE, "both": ALL}, STALL_S, at, STYLES, x="failing paths"),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("event; stack", "b", (STALL_S, GOODPUT)),
-    notes=notes,
+    notes=_notes,
 )

@@ -4,7 +4,7 @@ import dataclasses
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import claim, for_each
+from anabranch.gallery.claims import claim, for_each, named
 from anabranch.gallery.entries import failing_paths, restored_paths
 from anabranch.gallery.entries.failing_paths import AGAIN_S, ALL, AT_S, BACKUP, LINUX, ONE, SOON
 from anabranch.gallery.entries.restored_paths import CUBIC, MESSAGES, SHORT, STREAM
@@ -14,14 +14,13 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.real_time import KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
-from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import BLUE, ORANGE, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Scenario
 
 HOSTS = (VIRTUAL, KERNEL)
 SHORT_NAMES = {VIRTUAL: "model", KERNEL: "Linux"}
-STYLES = {VIRTUAL: Style(figures.BLUE), KERNEL: Style(figures.ORANGE)}
+STYLES = {VIRTUAL: Style(BLUE), KERNEL: Style(ORANGE)}
 SETTINGS = {"default": LINUX, "stale_loss_cnt 1": SOON, "b as backup": BACKUP}
 EVENTS = (ONE, ALL)
 _FAILURES = [(stack, event) for event in EVENTS for stack in SETTINGS.values()]
@@ -55,9 +54,8 @@ def _shorter(cell: Cell) -> Cell:
     return dataclasses.replace(cell, scenario=shorter)
 
 
-CLAIMS = (
-    claim(
-        "FL1-stalls",
+CLAIMS = {
+    "FL1-stalls": claim(
         "The longest stalls of Linux are those of the model.",
         "this project",
         for_each(
@@ -66,8 +64,7 @@ CLAIMS = (
             lambda *case: STALL_S.ratio(at(KERNEL, *case), at(VIRTUAL, *case)),
         ),
     ),
-    claim(
-        "FL2-shares",
+    "FL2-shares": claim(
         "Linux sends the same part of the bytes over a path that comes back as the model does.",
         "this project",
         for_each(
@@ -78,11 +75,10 @@ CLAIMS = (
             ),
         ),
     ),
-)
+}
 
 
-def notes(results: Results) -> list[str]:
-    """Stalls and shares side by side, and the emulator's lateness."""
+def _notes(results: Results) -> list[str]:
     stalls, shares = STALL_S.texts(results, at), WAN.texts(results, at)
     return [
         *(
@@ -101,6 +97,25 @@ def notes(results: Results) -> list[str]:
 
 _QUICK = Tier("quick", seeds=3, measured_s=80)
 _FAILING_LASTS_S = _QUICK.warm_up_s + _QUICK.measured_s
+
+PANELS = {
+    **{
+        f"Longest stall, {event}": (
+            "Longest time in which the application got nothing although data was waiting.",
+            panels.bars_of(SETTINGS, STALL_S, partial(at, event=event), STYLES),
+        )
+        for event in EVENTS
+    },
+    "WAN's share of the bytes": (
+        f"WAN is away from {_AWAY_S} s to {_BACK_S} s; runs of {_RETURN_LASTS_S} s.",
+        panels.bars(
+            {f"{stack}\n{load}": (stack, load) for stack, load in RETURNS},
+            lambda hosts, case: WAN.median(at(hosts, case[0], SHORT, case[1])),
+            STYLES,
+            WAN.heading,
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Paths that fail and come back: Linux and its model",
@@ -121,28 +136,9 @@ ENTRY = Entry(
     full=Tier("full", seeds=10, measured_s=80),
     design=_cells,
     not_varied_because=REAL_TIME,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="FL1-stalls",
-    panels=(
-        *(
-            Panel(
-                f"Longest stall, {event}",
-                "Longest time in which the application got nothing although data was waiting.",
-                panels.bars_of(SETTINGS, STALL_S, partial(at, event=event), STYLES),
-            )
-            for event in EVENTS
-        ),
-        Panel(
-            "WAN's share of the bytes",
-            f"WAN is away from {_AWAY_S} s to {_BACK_S} s; runs of {_RETURN_LASTS_S} s.",
-            panels.bars(
-                {f"{stack}\n{load}": (stack, load) for stack, load in RETURNS},
-                lambda hosts, case: WAN.median(at(hosts, case[0], SHORT, case[1])),
-                STYLES,
-                WAN.heading,
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("hosts; event; stack; load", "a", (STALL_S,)),
-    notes=notes,
+    notes=_notes,
 )

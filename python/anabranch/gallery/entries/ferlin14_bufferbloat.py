@@ -9,16 +9,15 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, for_each
+from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import derived, in_words, median
 from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
-from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
@@ -107,15 +106,13 @@ def both_used(pair: str, cells: Iterable[Levels]) -> Needs:
 
 _claim = partial(claim, needs=all_of(*(both_used(pair, at.every(STYLES, pair)) for pair in PAIRS)))
 
-CLAIMS = (
-    _claim(
-        "E6.a-rtt-capped",
+CLAIMS = {
+    "E6.a-rtt-capped": _claim(
         "MPT-BM caps the round-trip times of cellular paths, and a smaller λ caps them lower.",
         "IWQoS'14; slides of Alay et al.",
         *(_capped(pair, path.name) for pair, path in _CELLULAR),
     ),
-    _claim(
-        "E6.a2-rtt-near-lambda",
+    "E6.a2-rtt-near-lambda": _claim(
         "MPT-BM caps the round-trip times of cellular paths near λ times their minimum.",
         "slides, algorithm 1 and “RTT capping”; range: this project",
         for_each(
@@ -125,25 +122,20 @@ CLAIMS = (
             "p95 sRTT / (λ × least RTT), every cellular path, with either λ",
         ),
     ),
-    _claim(
-        "E6.b-goodput-kept",
-        "MPT-BM improves goodput slightly.",
-        "slides: by 8 to 15 %",
-        _compared(TRANSFER, "goodput"),
+    "E6.b-goodput-kept": _claim(
+        "MPT-BM improves goodput slightly.", "slides: by 8 to 15 %", _compared(TRANSFER, "goodput")
     ),
-    _claim(
-        "E6.c-steadier",
+    "E6.c-steadier": _claim(
         "MPT-BM reduces the variation of goodput, by about as much as in the slides.",
         "slides: by 15 to 45 %",
         _compared(VARIATION, "variation of goodput"),
     ),
-    _claim(
-        "E6.d-less-waiting",
+    "E6.d-less-waiting": _claim(
         "MPT-BM reduces out-of-order data.",
         "slides: less buffer space and delay",
         _compared(metrics.OUT_OF_ORDER, "bytes out of order"),
     ),
-)
+}
 
 
 def _end_s(results: Results) -> float:
@@ -156,7 +148,7 @@ def _end_s(results: Results) -> float:
     return 1.1 * max(ends)
 
 
-def _over_time(column: str, unit: str, scale: float, path: str = "") -> Draw:
+def _over_time(column: str, unit: str, scale: float, path: str = "") -> panels.Draw:
     """A column of the samples of each curve; `path` names its path if subflows differ."""
     rows: dict[str, Factor] = {"path_name": path} if path else {}
     drawn = {
@@ -164,7 +156,7 @@ def _over_time(column: str, unit: str, scale: float, path: str = "") -> Draw:
     }
     look: dict[str, Any] = {"where": pl.col("srtt_ns") > 0, "log": True} if path else {}
 
-    def draw(results: Results, axes: Axes) -> None:
+    def draw(results: Results, axes: panels.Axes) -> None:
         span = (0, _end_s(results))
         panels.series(drawn, unit, scale=1 / scale, span=span, **look)(results, axes)
 
@@ -173,7 +165,7 @@ def _over_time(column: str, unit: str, scale: float, path: str = "") -> Draw:
 
 def _example(
     unit: str, columns: Mapping[str, tuple[str, str, Style]], bin_samples: int = 0
-) -> Draw:
+) -> panels.Draw:
     """Columns of the example: path, column and style for each label. In kB, or rates in bins."""
     example = at(EXAMPLE, EXAMPLE_PAIR)
     delivered = pl.col("bytes_delivered")
@@ -193,7 +185,7 @@ _SLIDES = {TRANSFER: (1.08, 1.15), VARIATION: (0.55, 0.85)}
 """Slides: ranges of the goodput and of its variation, over those of the default."""
 
 
-def _ratios(metric: Metric, words: str) -> Panel:
+def _ratios(metric: Metric, words: str) -> panels.Drawings:
     draw = panels.bars(
         tuple(PAIRS),
         lambda curve, pair: metric.ratio(at(curve, pair), at(DEFAULT, pair)),
@@ -203,12 +195,10 @@ def _ratios(metric: Metric, words: str) -> Panel:
         stated=[(place, end) for place in range(len(PAIRS)) for end in _SLIDES[metric]],
     )
     title = f"{words.capitalize()}, compared with the default"
-    return Panel(title, "Diamonds: ends of the range that the slides state.", draw)
+    return {title: ("Diamonds: ends of the range that the slides state.", draw)}
 
 
-def notes(results: Results) -> list[str]:
-    """Goodput of each curve, and where the cap takes effect too late."""
-
+def _notes(results: Results) -> list[str]:
     def goodputs(pair: str) -> str:
         found = in_words(results, STYLES, lambda curve: TRANSFER.median(at(curve, pair)))
         return f"{pair}: {found} Mbit/s."
@@ -231,6 +221,80 @@ def notes(results: Results) -> list[str]:
         "that is more than half used.",
     ]
 
+
+PANELS = {
+    "Round-trip time of 3G2 next to WLAN": (
+        "First seed. The queue that a subflow fills becomes its own delay.",
+        _over_time("srtt_ns", "smoothed RTT of 3g2 (ms)", 1e6, path="3g2"),
+    ),
+    "Bytes delivered, 3G2 + WLAN": (
+        "Bytes delivered in order to the application, first seed.",
+        _over_time("bytes_delivered", "delivered (MB)", 1e6),
+    ),
+    "Bytes that wait, 3G2 + WLAN": (
+        "Bytes that arrived out of order at the data level, first seed.",
+        _over_time("out_of_order_bytes", "out of order (kB)", 1e3),
+    ),
+    "Goodput of the transfer": (
+        "Medians over seeds with 95 % intervals.",
+        panels.bars_of(tuple(PAIRS), TRANSFER, at, STYLES),
+    ),
+    "Variation of goodput": (
+        "Standard deviation over mean of the goodput in intervals of 100 ms.",
+        panels.bars_of(tuple(PAIRS), VARIATION, at, STYLES),
+    ),
+    **_ratios(TRANSFER, "goodput"),
+    **_ratios(VARIATION, "variation of goodput"),
+    "Bytes out of order": (
+        "Mean over the time in which data arrived.",
+        panels.bars_of(tuple(PAIRS), metrics.OUT_OF_ORDER_KB, at, STYLES),
+    ),
+    "(a) Example: goodput": (
+        "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Delivery comes in gaps and "
+        "bursts where 3G2's round-trip time is high.",
+        _example(
+            "rate, bins of 0.5 s (Mbit/s)",
+            {
+                "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
+                "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
+                "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
+            },
+            bin_samples=5,
+        ),
+    ),
+    "(b) Example: head-of-line blocking": (
+        "Data that waits for earlier data in 3G2's queue.",
+        _example(
+            "out of order (kB)",
+            {"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
+        ),
+    ),
+    "(c) Example: windows of 3G2": (
+        "Penalisation halves the window repeatedly, and the window grows back.",
+        _example(
+            "3G2 (kB)",
+            {
+                "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
+                "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
+            },
+        ),
+    ),
+    "(d) Example: WLAN and the receive window": (
+        "Where the receive window is full, WLAN may not send. This is rare. The coupled "
+        "congestion control makes most of the waves.",
+        _example(
+            "kB",
+            {
+                "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
+                "room in the receive window": (
+                    "wlan",
+                    "available_window",
+                    Style(ORANGE, (0, (1, 1)), ""),
+                ),
+            },
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Bufferbloat mitigation on cellular paths (IWQoS 2014)",
@@ -259,90 +323,8 @@ ENTRY = Entry(
         "The authors ran the original kernel, probably version 0.88, over real links.",
         ("remedies",),
     ),
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Round-trip time of 3G2 next to WLAN",
-            "First seed. The queue that a subflow fills becomes its own delay.",
-            _over_time("srtt_ns", "smoothed RTT of 3g2 (ms)", 1e6, path="3g2"),
-        ),
-        Panel(
-            "Bytes delivered, 3G2 + WLAN",
-            "Bytes delivered in order to the application, first seed.",
-            _over_time("bytes_delivered", "delivered (MB)", 1e6),
-        ),
-        Panel(
-            "Bytes that wait, 3G2 + WLAN",
-            "Bytes that arrived out of order at the data level, first seed.",
-            _over_time("out_of_order_bytes", "out of order (kB)", 1e3),
-        ),
-        Panel(
-            "Goodput of the transfer",
-            "Medians over seeds with 95 % intervals.",
-            panels.bars_of(tuple(PAIRS), TRANSFER, at, STYLES),
-        ),
-        Panel(
-            "Variation of goodput",
-            "Standard deviation over mean of the goodput in intervals of 100 ms.",
-            panels.bars_of(tuple(PAIRS), VARIATION, at, STYLES),
-        ),
-        _ratios(TRANSFER, "goodput"),
-        _ratios(VARIATION, "variation of goodput"),
-        Panel(
-            "Bytes out of order",
-            "Mean over the time in which data arrived.",
-            panels.bars_of(tuple(PAIRS), metrics.OUT_OF_ORDER_KB, at, STYLES),
-        ),
-        Panel(
-            "(a) Example: goodput",
-            "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Delivery comes in gaps and "
-            "bursts where 3G2's round-trip time is high.",
-            _example(
-                "rate, bins of 0.5 s (Mbit/s)",
-                {
-                    "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
-                    "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
-                    "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
-                },
-                bin_samples=5,
-            ),
-        ),
-        Panel(
-            "(b) Example: head-of-line blocking",
-            "Data that waits for earlier data in 3G2's queue.",
-            _example(
-                "out of order (kB)",
-                {"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
-            ),
-        ),
-        Panel(
-            "(c) Example: windows of 3G2",
-            "Penalisation halves the window repeatedly, and the window grows back.",
-            _example(
-                "3G2 (kB)",
-                {
-                    "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
-                    "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
-                },
-            ),
-        ),
-        Panel(
-            "(d) Example: WLAN and the receive window",
-            "Where the receive window is full, WLAN may not send. This is rare. The coupled "
-            "congestion control makes most of the waves.",
-            _example(
-                "kB",
-                {
-                    "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
-                    "room in the receive window": (
-                        "wlan",
-                        "available_window",
-                        Style(ORANGE, (0, (1, 1)), ""),
-                    ),
-                },
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, metrics.OUT_OF_ORDER)),
-    notes=notes,
+    notes=_notes,
 )

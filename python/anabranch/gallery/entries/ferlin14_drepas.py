@@ -3,15 +3,15 @@
 from collections.abc import Callable
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, at_every, carried, claim
+from anabranch.gallery.claims import Quantity, Unnamed, at_every, carried, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
 from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
-from anabranch.results.claims import Claim, Measure
+from anabranch.reports.figures import BLUE, GREEN, RED, Style
+from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
 
@@ -65,7 +65,6 @@ def _distance(metric: Metric) -> Callable[[int], Measure]:
 
 
 def _claim(
-    name: str,
     statement: str,
     source: str,
     words: str,
@@ -73,20 +72,19 @@ def _claim(
     where: str,
     curve: str = DREPAS,
     bounds: str = "",
-) -> Claim:
+) -> Unnamed:
     """A claim about every buffer, if the second path carried 0.1 % of the bytes of a curve."""
     second = THREE_G if "3G next to" in words else TWO_G
     needs = carried("cellular", *at.every(curve, second, BUFFERS_KIB), over=0.001)
     quantities = at_every(words, BUFFERS_KIB, "KiB", measure)
-    return claim(name, statement, source, quantities, needs=needs, where=where, bounds=bounds)
+    return claim(statement, source, quantities, needs=needs, where=where, bounds=bounds)
 
 
 _NEXT_TO_2G = "goodput next to 2G"
 _NEXT_TO_3G = "|DRePaS / MPTCP − 1|, 3G next to WLAN,"
 
-CLAIMS = (
-    _claim(
-        "E7.a-2g-harms",
+CLAIMS = {
+    "E7.a-2g-harms": _claim(
         "With 2G next to WLAN, Multipath TCP has less goodput than TCP over WLAN alone.",
         "Globecom'14; slides, “2G+WLAN”",
         "MPTCP / TCP over WLAN",
@@ -94,32 +92,28 @@ CLAIMS = (
         _NEXT_TO_2G,
         MPTCP,
     ),
-    _claim(
-        "E7.b-drepas-avoids-it",
+    "E7.b-drepas-avoids-it": _claim(
         "With DRePaS, a 2G path does not reduce goodput.",
         "Globecom'14; slides",
         "DRePaS / TCP over WLAN",
         _ratio(GOODPUT, DREPAS, TCP_WLAN),
         _NEXT_TO_2G,
     ),
-    _claim(
-        "E7.c-less-delay",
+    "E7.c-less-delay": _claim(
         "DRePaS reduces application delay next to a bufferbloated path of low capacity.",
         "Globecom'14; slides",
         "mean delay, DRePaS / MPTCP",
         _ratio(MEAN, DREPAS, MPTCP),
         "next to 2G",
     ),
-    _claim(
-        "E7.d-3g-unchanged",
+    "E7.d-3g-unchanged": _claim(
         "With 3G next to WLAN, DRePaS has the same goodput as the default.",
         "Globecom'14; slides, “3G+WLAN”",
         _NEXT_TO_3G,
         _distance(GOODPUT),
         "goodput",
     ),
-    _claim(
-        "E7.g-better-than-current",
+    "E7.g-better-than-current": _claim(
         "Next to a bufferbloated path of low capacity, DRePaS improves goodput over the current "
         "scheduler.",
         "Globecom'14; slides, results I",
@@ -127,8 +121,7 @@ CLAIMS = (
         _ratio(GOODPUT, DREPAS, MPTCP),
         _NEXT_TO_2G,
     ),
-    _claim(
-        "E7.h-3g-delay-unchanged",
+    "E7.h-3g-delay-unchanged": _claim(
         "With 3G next to WLAN, DRePaS has the same application delay as the default.",
         "Globecom'14; slides, results II",
         _NEXT_TO_3G,
@@ -136,15 +129,13 @@ CLAIMS = (
         "mean delay",
         bounds="E7.d-3g-unchanged",
     ),
-    claim(
-        "E7.e-standby-takes-over",
+    "E7.e-standby-takes-over": claim(
         "When WLAN goes away, the probed path takes over.",
         "this project, after the description of the algorithm",
         Quantity("time without delivery", PAUSE.median(_BLACKOUT)),
         where=f"WLAN goes away, buffers of {BLACKOUT_KIB} KiB",
     ),
-    claim(
-        "E7.f-probes-are-cheap",
+    "E7.f-probes-are-cheap": claim(
         "Probing costs little: 2G carries few of the bytes.",
         "this project; the slides probe with ten packets of 1 KiB per period",
         at_every(
@@ -155,7 +146,7 @@ CLAIMS = (
         ),
         where="with DRePaS",
     ),
-)
+}
 
 
 def _over_buffers(second: str, metric: Metric) -> panels.Draw:
@@ -165,8 +156,7 @@ def _over_buffers(second: str, metric: Metric) -> panels.Draw:
     )
 
 
-def notes(results: Results) -> list[str]:
-    """The harm of 2G, how the score is measured, and the limits of the threshold."""
+def _notes(results: Results) -> list[str]:
     worst = min(GOODPUT.number(results, at(MPTCP, TWO_G, kib)) for kib in BUFFERS_KIB)
     return [
         "The slides call lowest RTT with opportunistic retransmission and penalisation the current "
@@ -179,6 +169,35 @@ def notes(results: Results) -> list[str]:
         "2 Mbit/s is a tenth of 20 Mbit/s.",
     ]
 
+
+PANELS = {
+    "Goodput next to 2G": (
+        "Where MPTCP lies below TCP over WLAN, the second path does harm.",
+        _over_buffers(TWO_G, GOODPUT),
+    ),
+    "Block delay next to 2G": ("Mean delay of 8 KiB blocks.", _over_buffers(TWO_G, MEAN)),
+    "Goodput next to 3G": (
+        "Where the second path is worth using, DRePaS changes nothing.",
+        _over_buffers(THREE_G, GOODPUT),
+    ),
+    "WLAN goes away": (
+        "Bytes delivered since WLAN went away; first seed, buffers of 512 KiB.",
+        panels.series(
+            {
+                curve: (_BLACKOUT | {"curve": curve}, "bytes_delivered", STYLES[curve])
+                for curve in CURVES[1:]
+            },
+            "delivered since WLAN went away (kB)",
+            "time since WLAN went away (s)",
+            scale=1e-3,
+            zero_s=BLACKOUT_S,
+            since_zero=True,
+            shown_s=(-0.2, 12),
+            down=True,
+            bottom=None,
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Dynamic relative path scoring (DRePaS) next to 2G and 3G (Globecom 2014)",
@@ -206,43 +225,13 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=Source("The authors ran the original kernel over real links.", ("path_manager",)),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E7.b-drepas-avoids-it",
-    panels=(
-        Panel(
-            "Goodput next to 2G",
-            "Where MPTCP lies below TCP over WLAN, the second path does harm.",
-            _over_buffers(TWO_G, GOODPUT),
-        ),
-        Panel("Block delay next to 2G", "Mean delay of 8 KiB blocks.", _over_buffers(TWO_G, MEAN)),
-        Panel(
-            "Goodput next to 3G",
-            "Where the second path is worth using, DRePaS changes nothing.",
-            _over_buffers(THREE_G, GOODPUT),
-        ),
-        Panel(
-            "WLAN goes away",
-            "Bytes delivered since WLAN went away; first seed, buffers of 512 KiB.",
-            panels.series(
-                {
-                    curve: (_BLACKOUT | {"curve": curve}, "bytes_delivered", STYLES[curve])
-                    for curve in CURVES[1:]
-                },
-                "delivered since WLAN went away (kB)",
-                "time since WLAN went away (s)",
-                scale=1e-3,
-                zero_s=BLACKOUT_S,
-                since_zero=True,
-                shown_s=(-0.2, 12),
-                down=True,
-                bottom=None,
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; second: second path; buffer_kib: buffers (KiB); blackout",
         "cellular",
         (GOODPUT, MEAN, PAUSE_MS.called("recovery")),
     ),
-    notes=notes,
+    notes=_notes,
 )

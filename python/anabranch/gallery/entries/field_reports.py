@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Tier, grid
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
@@ -15,8 +15,7 @@ from anabranch.gallery.parameters import Parameter, parameters
 from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, RED, Style
 from anabranch.reports.table import Table
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -25,9 +24,9 @@ from anabranch.scenarios.scenario import NetworkPath
 
 TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {
-    TCP: Style(figures.BLUE, "-", "o"),
-    LINUX: Style(figures.RED, "-", "s"),
-    ENGINE: Style(figures.GREEN, "-", "^"),
+    TCP: Style(BLUE, "-", "o"),
+    LINUX: Style(RED, "-", "s"),
+    ENGINE: Style(GREEN, "-", "^"),
 }
 
 
@@ -179,9 +178,8 @@ def _part(curve: str, report: Report, mbps: float) -> Measure:
     return median(GOODPUT.values(at(curve, report)), 1 / mbps)
 
 
-CLAIMS = (
-    claim(
-        "FR.harmed",
+CLAIMS = {
+    "FR.harmed": claim(
         "If a report has less goodput over all paths than over the best one, so does the model of "
         "Linux.",
         "the reports",
@@ -192,8 +190,7 @@ CLAIMS = (
             f"goodput, {LINUX} / {TCP}, every report of harm",
         ),
     ),
-    claim(
-        "FR.cured",
+    "FR.cured": claim(
         "The engine with opportunistic retransmission and penalisation loses no goodput in any of "
         "these situations.",
         "this project",
@@ -204,9 +201,8 @@ CLAIMS = (
             f"goodput, {ENGINE} / {TCP}, every report",
         ),
     ),
-    *(
-        claim(
-            f"FR.{report.key}",
+    **{
+        f"FR.{report.key}": claim(
             f"The model of Linux has the reported goodput: {report.says}.",
             report.thread,
             Quantity(
@@ -216,8 +212,8 @@ CLAIMS = (
             bounds="FR.as-reported",
         )
         for report in REPORTS
-    ),
-)
+    },
+}
 
 
 def _over_reports(
@@ -244,6 +240,25 @@ def _sum_mbps(report: Report) -> float:
     return sum(bits_per_second(str(path.rate)) for path in report.paths) / 1e6
 
 
+PANELS = {
+    "Goodput of each report": (
+        "Of the sum of the rates of all paths. Diamonds: the reports.",
+        _over_reports(
+            lambda curve, report: _part(curve, report, _sum_mbps(report)),
+            "goodput / sum of the rates",
+            *STYLES,
+            top=1,
+            stated=[
+                (place, report.mbps / _sum_mbps(report)) for place, report in enumerate(REPORTS)
+            ],
+        ),
+    ),
+    "Compared with TCP": (
+        "Below 1, the further paths do harm.",
+        _over_reports(_over_tcp, "goodput / that of TCP", LINUX, ENGINE, log=True, lines={1: ""}),
+    ),
+}
+
 ENTRY = Entry(
     title="Public reports of slow Multipath TCP",
     question="Does the model of Linux have the reported goodput? Do the engine's remedies help?",
@@ -265,28 +280,7 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),
     design=grid(_cell, report=REPORTS, curve=STYLES),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Goodput of each report",
-            "Of the sum of the rates of all paths. Diamonds: the reports.",
-            _over_reports(
-                lambda curve, report: _part(curve, report, _sum_mbps(report)),
-                "goodput / sum of the rates",
-                *STYLES,
-                top=1,
-                stated=[
-                    (place, report.mbps / _sum_mbps(report)) for place, report in enumerate(REPORTS)
-                ],
-            ),
-        ),
-        Panel(
-            "Compared with TCP",
-            "Below 1, the further paths do harm.",
-            _over_reports(
-                _over_tcp, "goodput / that of TCP", LINUX, ENGINE, log=True, lines={1: ""}
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=_goodputs,
 )

@@ -5,17 +5,15 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, claim, each, for_each
+from anabranch.gallery.claims import Needs, Quantity, Unnamed, claim, each, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, Levels, share
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source, original
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim, Measure
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style, estimates
+from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.scenario import Distribution, NetworkPath, OnOff, RequestResponse
@@ -226,17 +224,16 @@ def _used(results: Results) -> str | None:
 
 
 def _claim(
-    name: str,
     statement: str,
     source: str,
     words: str,
     cells: Iterable[Levels],
     needs: Needs | None = _used,
     bounds: str = "",
-) -> Claim:
+) -> Unnamed:
     """A claim about the relative latency in each cell."""
     quantities = each(words, {_words(cell): relative(cell) for cell in cells})
-    return claim(name, statement, source, quantities, needs=needs, bounds=bounds)
+    return claim(statement, source, quantities, needs=needs, bounds=bounds)
 
 
 _ABSTRACT, _CONCLUSIONS = "Grinnemo'15, abstract", "Grinnemo'15, conclusions"
@@ -244,23 +241,20 @@ _SAME_CONTROL = "this project: the arms of Grinnemo'15 differ in congestion cont
 _AWARE = "this project: Grinnemo'15 asks for a scheduler that considers the difference"
 _LOSSES = LOSSES_PERCENT[1:]
 
-CLAIMS = (
-    _claim(
-        "E8.a-netflix",
+CLAIMS = {
+    "E8.a-netflix": _claim(
         "With equal round-trip times and no loss, MPTCP clearly reduces the latency of Netflix.",
         f"{_ABSTRACT}; threshold: this project",
         f"{_NETFLIX}: latency of MPTCP / TCP, {_EQUAL}",
         _equal(NETFLIXES, RTTS_MS),
     ),
-    _claim(
-        "E8.b-maps",
+    "E8.b-maps": _claim(
         "With equal round-trip times and no loss, MPTCP reduces the latency of Google Maps.",
         f"{_ABSTRACT}; threshold: this project",
         f"Maps: latency of MPTCP / TCP, {_EQUAL}",
         _equal((MAPS,), RTTS_MS),
     ),
-    _claim(
-        "E8.c-docs",
+    "E8.c-docs": _claim(
         "With equal round-trip times and no loss, MPTCP hardly changes the latency of Google Docs "
         "(negative control).",
         f"{_ABSTRACT}; thresholds: this project",
@@ -268,15 +262,13 @@ CLAIMS = (
         _equal((DOCS,), RTTS_MS),
         needs=None,
     ),
-    _claim(
-        "E8.d-loss",
+    "E8.d-loss": _claim(
         "With a few per cent of loss, MPTCP still reduces the latency of Netflix.",
         f"{_ABSTRACT} and conclusions; threshold: this project",
         f"{_NETFLIX}: latency of MPTCP / TCP, {_LOSSY}",
         _equal(NETFLIXES, LOSSY_RTTS_MS, _LOSSES),
     ),
-    _claim(
-        "E8.a-netflix-same-control",
+    "E8.a-netflix-same-control": _claim(
         "With equal round-trip times, no loss and the same congestion control on each path as "
         "TCP, MPTCP clearly reduces the latency of Netflix.",
         _SAME_CONTROL,
@@ -285,8 +277,7 @@ CLAIMS = (
         needs=None,
         bounds="E8.a-netflix",
     ),
-    _claim(
-        "E8.a-netflix-tuned",
+    "E8.a-netflix-tuned": _claim(
         "With equal round-trip times, no loss and receive buffers that Linux tunes from 87,380 "
         "bytes on, MPTCP clearly reduces the latency of Netflix.",
         f"{_ABSTRACT} and slides; threshold: this project",
@@ -295,8 +286,7 @@ CLAIMS = (
         needs=None,
         bounds="E8.a-netflix",
     ),
-    _claim(
-        "E8.d-loss-same-control",
+    "E8.d-loss-same-control": _claim(
         "With a few per cent of loss and the same congestion control on each path as TCP, MPTCP "
         "still reduces the latency of Netflix.",
         _SAME_CONTROL,
@@ -305,24 +295,21 @@ CLAIMS = (
         needs=None,
         bounds="E8.d-loss",
     ),
-    _claim(
-        "E8.e-docs-loss",
+    "E8.e-docs-loss": _claim(
         "With a few per cent of loss, MPTCP does not increase the latency of Google Docs.",
         "Grinnemo'15, slides; threshold: this project",
         f"Docs: latency of MPTCP / TCP, {_LOSSY}",
         _equal((DOCS,), LOSSY_RTTS_MS, _LOSSES),
         needs=None,
     ),
-    _claim(
-        "E8.f-little-difference",
+    "E8.f-little-difference": _claim(
         "With a limited difference of round-trip times, the latency of Netflix does not exceed "
         "that of TCP over the faster path.",
         f"{_CONCLUSIONS}; 10/40 ms, threshold: this project",
         f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms",
         at.every(NETFLIXES, MPTCP, SHORT_MS, 40),
     ),
-    _claim(
-        "E8.k-loss-and-difference",
+    "E8.k-loss-and-difference": _claim(
         "With a limited difference of round-trip times and a few per cent of loss, the latency of "
         "Netflix does not exceed that of TCP over the faster path.",
         f"{_CONCLUSIONS}; 10/40 ms, threshold: this project",
@@ -330,24 +317,21 @@ CLAIMS = (
         at.every(NETFLIXES, MPTCP, SHORT_MS, 40, _LOSSES),
         bounds="E8.f-little-difference",
     ),
-    claim(
-        "E8.g-grows-with-ratio",
+    "E8.g-grows-with-ratio": claim(
         "Latency grows with the difference of the round-trip times.",
         f"{_CONCLUSIONS}; every step counts: this project",
         _grows(_NETFLIX_AND_MAPS, HEAVY, RTTS_MS),
         needs=_used,
     ),
-    _claim(
-        "E8.h-large-difference",
+    "E8.h-large-difference": _claim(
         "With a large difference of round-trip times, latency exceeds that of TCP over the faster "
         "path.",
         f"{_CONCLUSIONS}; 10/400 ms: this project",
         f"{_NETFLIX_AND_MAPS}: latency of MPTCP at 10/400 ms / TCP over 10 ms",
         at.every(HEAVY, MPTCP, SHORT_MS, 400),
     ),
-    *(
-        _claim(
-            f"E8.{name}",
+    **{
+        f"E8.{name}": _claim(
             f"With {curve.removeprefix('MPTCP, ')}, which considers the difference of round-trip "
             "times, latency does not exceed that of TCP over the faster path.",
             _AWARE,
@@ -356,22 +340,20 @@ CLAIMS = (
             bounds="E8.i-aware-scheduler",
         )
         for name, curve in (("i-ecf", ECF), ("j-blest", BLEST))
-    ),
-    claim(
-        "E8b.a-bursts-grow",
+    },
+    "E8b.a-bursts-grow": claim(
         "The latency of short bursts grows with the difference of the round-trip times.",
         "grid: Hurtig et al. 2019; check: this project",
         _grows("bursts of 10 to 50 segments", BURSTS, tuple(BURST_RTTS_MS)),
     ),
-    _claim(
-        "E8b.b-bursts-ecf",
+    "E8b.b-bursts-ecf": _claim(
         "With ECF, a slow second path does not delay short bursts.",
         "this project, on the grid of Hurtig et al. 2019",
         f"bursts of 10 to 50 segments: latency of {ECF} at 10/100 ms / TCP over 10 ms",
         at.every(BURSTS, ECF, SHORT_MS, 100),
         needs=None,
     ),
-)
+}
 
 _RELATIVE = "mean latency / that of TCP on path one"
 
@@ -381,19 +363,18 @@ def _at_ratio(application: str, curve: str, rtt: int) -> Measure:
     return relative(at(application, curve if rtt > SHORT_MS else MPTCP, SHORT_MS, rtt))
 
 
-def _unequal_panel(title: str, caption: str, curves: dict[str, tuple[str, str, Style]]) -> Panel:
+def _unequal(curves: dict[str, tuple[str, str, Style]]) -> panels.Draw:
     """Curves over the round-trip time of path two; each has an application and a scheduler."""
-    draw = panels.points(
+    return panels.points(
         RTTS_MS,
         lambda name, rtt: _at_ratio(*curves[name][:2], rtt),
         {name: style for name, (_, _, style) in curves.items()},
         "round-trip time of path two (ms); path one: 10 ms", _RELATIVE,
         ticks=RTTS_MS, log=True, bottom=0.5, lines={1: ""},
     )  # fmt: skip
-    return Panel(title, caption, draw)
 
 
-def _draw_loss(results: Results, axes: Axes) -> None:
+def _draw_loss(results: Results, axes: panels.Axes) -> None:
     pairs = [(rtt, rtt) for rtt in LOSSY_RTTS_MS] + [(SHORT_MS, rtt) for rtt in LOSSY_RTTS_MS[1:]]
     places = [(*pair, loss) for pair in pairs for loss in _LOSSES]
     for index, (application, style) in enumerate(APPLICATIONS.items()):
@@ -404,7 +385,7 @@ def _draw_loss(results: Results, axes: Axes) -> None:
             if is_carried(results, cell)
         }
         marks = Style(style.colour, "none", style.marker)
-        figures.estimates(axes, list(drawn), list(drawn.values()), application, marks)
+        estimates(axes, list(drawn), list(drawn.values()), application, marks)
     names = [f"{one}/{two} ms, {loss} %" for one, two, loss in places]
     axes.set_xticks(range(len(places)), names, rotation=40, ha="right", fontsize=7)
     panels.dress(axes, {"lines": {1: ""}}, y=_RELATIVE)
@@ -417,9 +398,7 @@ _BURST_CURVES = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Settings in which MPTCP is slower than TCP or overloaded, and the schedulers' decisions."""
-
+def _notes(results: Results) -> list[str]:
     def ratios(application: str, curve: str = MPTCP) -> str:
         values = (_at_ratio(application, curve, rtt)(results).value for rtt in RTTS_MS)
         return f"{application} {' / '.join(f'{value:.2f}' for value in values)}"
@@ -474,6 +453,50 @@ def notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Equal round-trip times": (
+        "Below 1, MPTCP is faster than TCP. No loss.",
+        panels.points(
+            RTTS_MS,
+            lambda application, rtt: relative(at(application, MPTCP, rtt, rtt)),
+            APPLICATIONS,
+            "round-trip time of both paths (ms)",
+            _RELATIVE,
+            ticks=RTTS_MS,
+            lines={1: ""},
+        ),
+    ),
+    "Different round-trip times": (
+        "Latency relative to TCP over the path of 10 ms. Lowest RTT, no loss.",
+        _unequal({name: (name, MPTCP, style) for name, style in APPLICATIONS.items()}),
+    ),
+    "Loss on both paths": (
+        "The figure omits settings in which TCP does not carry the load.",
+        _draw_loss,
+    ),
+    **{
+        f"Schedulers, {application}": (
+            caption,
+            _unequal({curve: (application, curve, style) for curve, style in SCHEDULERS.items()}),
+        )
+        for application, caption in (
+            (NETFLIX, "Lowest RTT, BLEST and ECF coincide. No loss."),
+            (MAPS, "No loss."),
+        )
+    },
+    "Bursts of 10 to 50 segments": (
+        "Lowest RTT and ECF, no loss.",
+        panels.points(
+            {segments: name for name, segments in BURSTS.items()},
+            lambda name, burst: relative(at(burst, *_BURST_CURVES[name][0])),
+            {name: style for name, (_, style) in _BURST_CURVES.items()},
+            "burst (segments of 1400 bytes)",
+            _RELATIVE,
+            lines={1: ""},
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="Latency of cloud applications over two paths (2015)",
     question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
@@ -511,60 +534,13 @@ ENTRY = Entry(
         ("scheduler",),
         (original("original kernel on dummynet", shaper="dummynet"),),
     ),
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Equal round-trip times",
-            "Below 1, MPTCP is faster than TCP. No loss.",
-            panels.points(
-                RTTS_MS,
-                lambda application, rtt: relative(at(application, MPTCP, rtt, rtt)),
-                APPLICATIONS,
-                "round-trip time of both paths (ms)",
-                _RELATIVE,
-                ticks=RTTS_MS,
-                lines={1: ""},
-            ),
-        ),
-        _unequal_panel(
-            "Different round-trip times",
-            "Latency relative to TCP over the path of 10 ms. Lowest RTT, no loss.",
-            {name: (name, MPTCP, style) for name, style in APPLICATIONS.items()},
-        ),
-        Panel(
-            "Loss on both paths",
-            "The figure omits settings in which TCP does not carry the load.",
-            _draw_loss,
-        ),
-        *(
-            _unequal_panel(
-                f"Schedulers, {application}",
-                caption,
-                {curve: (application, curve, style) for curve, style in SCHEDULERS.items()},
-            )
-            for application, caption in (
-                (NETFLIX, "Lowest RTT, BLEST and ECF coincide. No loss."),
-                (MAPS, "No loss."),
-            )
-        ),
-        Panel(
-            "Bursts of 10 to 50 segments",
-            "Lowest RTT and ECF, no loss.",
-            panels.points(
-                {segments: name for name, segments in BURSTS.items()},
-                lambda name, burst: relative(at(burst, *_BURST_CURVES[name][0])),
-                {name: style for name, (_, style) in _BURST_CURVES.items()},
-                "burst (segments of 1400 bytes)",
-                _RELATIVE,
-                lines={1: ""},
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "application; curve; rtt_one_ms: RTT one (ms); rtt_two_ms: RTT two (ms); "
         "loss_percent: loss (%)",
         "two",
         (MEAN.called("mean latency"), P50.called("median latency"), P95.called("p95 latency")),
     ),
-    notes=notes,
+    notes=_notes,
 )

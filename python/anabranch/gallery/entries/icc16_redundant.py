@@ -3,14 +3,13 @@
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim
+from anabranch.gallery.claims import Quantity, carried, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.systems import Source
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style, ccdf, cdf
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, BurstLoss, RequestResponse
 
@@ -57,32 +56,28 @@ def _redundant_over(
 
 _claim = partial(claim, needs=carried("lte", *at.every(REDUNDANT, NETWORKS), over=0.1))
 
-CLAIMS = (
-    _claim(
-        "RD.a-shorter-tail",
+CLAIMS = {
+    "RD.a-shorter-tail": _claim(
         "With losses, redundant scheduling answers sooner at the 99th percentile than Multipath "
         "TCP with min_rtt and TCP over either path.",
         "ICC'16: 'lowest possible latency'",
         (_redundant_over(other, STRESSED, "p99", P99) for other in (MIN_RTT, TCP_WIFI, TCP_LTE)),
         where=STRESSED,
     ),
-    _claim(
-        "RD.b-halved",
+    "RD.b-halved": _claim(
         "With losses, redundant scheduling halves the mean response time of TCP over the better "
         "path.",
         "ICC'16, abstract: 'can halve the average round-trip time' in one mobile scenario",
         _redundant_over(TCP_WIFI, STRESSED, "mean", MEAN),
         where=STRESSED,
     ),
-    _claim(
-        "RD.c-control",
+    "RD.c-control": _claim(
         "Without losses, redundant scheduling answers about as fast as min_rtt (negative control).",
         "this project",
         _redundant_over(MIN_RTT, CALM, "median", P50),
         where=CALM,
     ),
-    _claim(
-        "RD.d-price",
+    "RD.d-price": _claim(
         "Redundant scheduling pays with bandwidth: its bulk transfers are as slow as TCP over one "
         "path.",
         "ICC'16: 'exchanging bandwidth for latency'",
@@ -90,11 +85,10 @@ CLAIMS = (
         _redundant_over(MIN_RTT, BULK, "goodput", GOODPUT, "MPTCP"),
         where=BULK,
     ),
-)
+}
 
 
-def notes(results: Results) -> list[str]:
-    """Sources of the long delays."""
+def _notes(results: Results) -> list[str]:
     redundant, min_rtt, wifi, lte = (
         P99.text(results, at(curve, STRESSED)) for curve in (REDUNDANT, MIN_RTT, TCP_WIFI, TCP_LTE)
     )
@@ -105,6 +99,17 @@ def notes(results: Results) -> list[str]:
         f"{min_rtt} with min_rtt, {wifi} for TCP over WiFi and {lte} over LTE."
     ]
 
+
+PANELS = {
+    "Response time with losses": (
+        "Share of responses that take longer than a given time. Curves further left are faster.",
+        panels.distribution(ccdf, panels.curves(STYLES, network=STRESSED), 3000),
+    ),
+    "Response time without losses": (
+        "The negative control. All curves but that of LTE coincide.",
+        panels.distribution(cdf, panels.curves(STYLES, network=CALM)),
+    ),
+}
 
 ENTRY = Entry(
     title="Redundant scheduling for requests and responses (ICC 2016)",
@@ -129,20 +134,8 @@ ENTRY = Entry(
         "later scheduler, which keeps a position for each subflow; it stands for theirs here.",
         ("scheduler",),
     ),
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Response time with losses",
-            "Share of responses that take longer than a given time. Curves further left are "
-            "faster.",
-            panels.distribution(figures.ccdf, panels.curves(STYLES, network=STRESSED), 3000),
-        ),
-        Panel(
-            "Response time without losses",
-            "The negative control. All curves but that of LTE coincide.",
-            panels.distribution(figures.cdf, panels.curves(STYLES, network=CALM)),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("network; curve", "lte", (GOODPUT, MEAN.called("mean"), P99)),
-    notes=notes,
+    notes=_notes,
 )

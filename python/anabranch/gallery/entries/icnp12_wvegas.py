@@ -9,16 +9,14 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import measures, panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style, series
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, Results
@@ -106,11 +104,7 @@ def _of_main(results: Results, curve: str, network: str, **others: Factor) -> pl
 
 @by_seed
 def queue(results: Results, curve: str, network: str) -> Sample:
-    """Mean number of packets in the queues of all paths together after the warm-up, by seed.
-
-    Raises:
-        NothingMeasured: if no time series has these factors.
-    """
+    """Mean number of packets in the queues of all paths together after the warm-up, by seed."""
     rows = _of_main(results, curve, network).filter(pl.col("time_ns") >= WARM_UP_S * 10**9)
     by_path = rows.group_by("seed", "path_name").agg(pl.col("queue_packets").mean())
     return per_seed(by_path, pl.col("queue_packets").sum(), "no time series")
@@ -125,11 +119,7 @@ def drops(results: Results, curve: str, network: str) -> Sample:
 
 @by_seed
 def share_of_two(results: Results, curve: str, since_s: int, until_s: int) -> Sample:
-    """Share of its bytes that the connection with two paths has on the second, in per cent.
-
-    Raises:
-        NothingMeasured: if no time series of the load has this curve.
-    """
+    """Share of its bytes that the connection with two paths has on the second, in per cent."""
     between = pl.col("time_ns").is_between(since_s * 10**9, until_s * 10**9)
     rows = _of_main(results, curve, LOAD).filter(between)
     received = pl.col("subflow_bytes_received")
@@ -216,16 +206,14 @@ def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> tuple[Quanti
 
 _claim = partial(claim, needs=all_carried)
 
-CLAIMS = (
-    _claim(
-        "WV.a-ten-queued",
+CLAIMS = {
+    "WV.a-ten-queued": _claim(
         "All subflows together keep about ten packets in the queues.",
         "total alpha of the implementation for Linux",
         map(_queue_of, _LONG),
         where="alone",
     ),
-    _claim(
-        "WV.b-short-queues",
+    "WV.b-short-queues": _claim(
         "Queues are far shorter than with LIA, and overflow rarely.",
         "ICNP'12, slides: 'low buffer consumption', where losses as the sign of congestion bring "
         "'frequent losses'",
@@ -243,45 +231,39 @@ CLAIMS = (
         ),
         where="alone",
     ),
-    _claim(
-        "WV.c-fills",
+    "WV.c-fills": _claim(
         "wVegas fills two paths as LIA does.",
         "this project",
         map(_goodput_of, _LONG),
         where="alone",
     ),
-    _claim(
-        "WV.d-timely",
+    "WV.d-timely": _claim(
         "Within 10 s of a change of load on one path, wVegas shifts more of its traffic than LIA.",
         _TIMELY,
         _more_than_lia("shift of traffic", shift),
         where=LOAD,
     ),
-    _claim(
-        "WV.e-converges",
+    "WV.e-converges": _claim(
         "In the first 10 s after a change, the shares of wVegas are on average nearer to their "
         "final values than those of LIA.",
         _TIMELY,
         _more_than_lia("rest of the way", remaining),
         where=LOAD,
     ),
-    _claim(
-        "WV.f-equal-rates",
+    "WV.f-equal-rates": _claim(
         "Links of 6 and 9 Mbit/s give each of three flows a third of the sum; the flow with both "
         "links has a fifth of its bytes on the link of 6 Mbit/s.",
         "ICNP'12, slides: the example of the Congestion Equality Principle",
         _equal_rates(THREE),
         where=THREE,
     ),
-    _claim(
-        "WV.g-fairer-than-lia",
+    "WV.g-fairer-than-lia": _claim(
         "The three flows are more equal than with LIA and NewReno.",
         "this project; draft-xu, abstract: LIA balances the load 'coarsely'",
         Quantity("largest / smallest goodput, wVegas / LIA", ratio(spread(WVEGAS), spread(LIA))),
         where=THREE,
     ),
-    _claim(
-        "WV.h-one-bottleneck",
+    "WV.h-one-bottleneck": _claim(
         "At one link, a connection with one or two subflows takes the share of one flow of wVegas.",
         "this project; wVegas divides the packets of one flow among the subflows",
         for_each(
@@ -291,22 +273,20 @@ CLAIMS = (
             "share of the link, one and two subflows",
         ),
     ),
-    _claim(
-        "WV.i-short-paths",
+    "WV.i-short-paths": _claim(
         "On short paths, wVegas keeps about ten packets in the queues and fills both paths.",
         "this project; added after WV.a and WV.c were violated",
         _queue_of(SHORT, "WV.a-ten-queued"),
         _goodput_of(SHORT, "WV.c-fills"),
         where="alone",
     ),
-    _claim(
-        "WV.j-apart",
+    "WV.j-apart": _claim(
         "The three flows have the rates of WV.f if the flow with both links starts later.",
         "as WV.f; added after WV.f was violated",
         _equal_rates(APART),
         where=APART,
     ),
-)
+}
 
 
 def _by_path(results: Results, curve: str, network: str, column: str) -> pl.DataFrame:
@@ -315,26 +295,26 @@ def _by_path(results: Results, curve: str, network: str, column: str) -> pl.Data
     return rows.pivot("path_name", index="time_ns", values=column, aggregate_function="sum")
 
 
-def _draw_shift(results: Results, axes: Axes) -> None:
+def _draw_shift(results: Results, axes: panels.Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
         rows = _by_path(results, curve, LOAD, "subflow_bytes_received").gather_every(20)
         one, two = (np.diff(rows[name].to_numpy().astype(np.float64)) for name in ("one", "two"))
         times = rows["time_ns"].to_numpy()[1:] / 1e9
         lines[curve] = (times, 100 * two / np.maximum(one + two, 1), style)
-    figures.series(axes, lines, "share of the second path (%)")
+    series(axes, lines, "share of the second path (%)")
     for start in (0, COMES_S):
         axes.axvspan(start, start + PERIOD_S, color="0.5", alpha=0.15, linewidth=0)
     axes.set(xlim=(PERIOD_S // 2, 3 * PERIOD_S), ylim=(0, 100))
 
 
-def _draw_queue(results: Results, axes: Axes) -> None:
+def _draw_queue(results: Results, axes: panels.Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
         rows = _by_path(results, curve, EQUAL, "queue_packets")
         packets = rows.select(pl.sum_horizontal("one", "two")).to_series().to_numpy()
         lines[curve] = (rows["time_ns"].to_numpy() / 1e9, packets.astype(np.float64), style)
-    figures.series(axes, lines, "packets in both queues")
+    series(axes, lines, "packets in both queues")
     axes.set(xlim=(WARM_UP_S, WARM_UP_S + 60), ylim=(0, None))
 
 
@@ -344,9 +324,7 @@ _DRAWN = {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """Queues, shifts and goodputs."""
-
+def _notes(results: Results) -> list[str]:
     def numbers(of: Callable[..., Values], unit: str, *arguments: Any) -> str:
         return measures.in_words(results, STYLES, lambda curve: median(of(curve, *arguments)), unit)
 
@@ -366,6 +344,30 @@ def notes(results: Results) -> list[str]:
         f"Goodput of the three flows — {together}; {WVEGAS}, apart: {flows(WVEGAS, APART)}.",
     ]
 
+
+PANELS = {
+    "Load comes and goes": (
+        "Share of the second path in the connection's traffic, first seed, bins of 2 s. The "
+        "first path is loaded in the shaded time.",
+        _draw_shift,
+    ),
+    "Queues": (
+        "Packets in the queues of two equal paths, first seed. The connection is alone.",
+        _draw_queue,
+    ),
+    "Three flows": (
+        "Goodput of a flow over each link and of the connection over both. The line stands at "
+        "5 Mbit/s less headers.",
+        panels.bars(
+            dict(zip(("6 Mbit/s", "both links", "9 Mbit/s"), FLOWS, strict=True)),
+            lambda name, flow: median(goodputs(*_DRAWN[name][:2])[flow]),
+            {name: style for name, (_, _, style) in _DRAWN.items()},
+            "goodput (Mbit/s)",
+            x="flow over",
+            lines={5 * 1448 / 1500: "5 Mbit/s"},
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
@@ -392,38 +394,13 @@ ENTRY = Entry(
         grid(_cell, network=(*_SUBFLOWS, APART), curve=(WVEGAS,)),
     ),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="WV.d-timely",
-    panels=(
-        Panel(
-            "Load comes and goes",
-            "Share of the second path in the connection's traffic, first seed, bins of 2 s. The "
-            "first path is loaded in the shaded time.",
-            _draw_shift,
-        ),
-        Panel(
-            "Queues",
-            "Packets in the queues of two equal paths, first seed. The connection is alone.",
-            _draw_queue,
-        ),
-        Panel(
-            "Three flows",
-            "Goodput of a flow over each link and of the connection over both. The line stands at "
-            "5 Mbit/s less headers.",
-            panels.bars(
-                dict(zip(("6 Mbit/s", "both links", "9 Mbit/s"), FLOWS, strict=True)),
-                lambda name, flow: median(goodputs(*_DRAWN[name][:2])[flow]),
-                {name: style for name, (_, _, style) in _DRAWN.items()},
-                "goodput (Mbit/s)",
-                x="flow over",
-                lines={5 * 1448 / 1500: "5 Mbit/s"},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "network; curve: congestion control; connection: flow",
         "two",
         (GOODPUT, srtt_p95("one").called("p95 RTT, path one")),
     ),
-    notes=notes,
+    notes=_notes,
 )

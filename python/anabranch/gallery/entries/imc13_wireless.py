@@ -9,13 +9,13 @@ from typing import Any
 import polars as pl
 
 from anabranch.gallery import measures, panels
-from anabranch.gallery.claims import Quantity, claim, each, for_each
+from anabranch.gallery.claims import Quantity, claim, each, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, difference, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -154,9 +154,8 @@ _AT_LARGE = f"downloads of {words(LARGE)}"
 _small_over_wifi = partial(_time_ratio, LIA, TCP_WIFI, SMALL)
 _claim = partial(claim, needs=_both_carried)
 
-CLAIMS = (
-    _claim(
-        "IM.a-close-to-best",
+CLAIMS = {
+    "IM.a-close-to-best": _claim(
         "Multipath TCP is at least close to the better path alone, for every size and network.",
         _FOUND,
         for_each(
@@ -166,30 +165,26 @@ CLAIMS = (
             f"{_OVER_BEST}, every size and network",
         ),
     ),
-    _claim(
-        "IM.b-large-faster",
+    "IM.b-large-faster": _claim(
         "Large downloads are faster than over the better path alone.",
         _FOUND,
         _with_lte(f"{_OVER_BEST}, with LTE", partial(_over_best, LARGE)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.c-poor-cellular",
+    "IM.c-poor-cellular": _claim(
         "Large downloads are not faster if the cellular network is poor.",
         f"{_FOUND}; network: this project",
         Quantity("download time, LIA / TCP over WiFi, 3G", _over_best(LARGE, POOR)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.d-small-flows",
+    "IM.d-small-flows": _claim(
         "The smallest downloads end before the cellular path carries much.",
         "this project",
         _with_lte("cellular share", lambda network: median(share(LIA, SMALL, network)), "share"),
         _with_lte("download time, LIA / TCP over WiFi", _small_over_wifi, "time"),
         where=f"downloads of {words(SMALL)}",
     ),
-    _claim(
-        "IM.e-share-grows",
+    "IM.e-share-grows": _claim(
         "The larger the download, the larger the cellular share.",
         "this project",
         each(
@@ -203,29 +198,25 @@ CLAIMS = (
             },
         ),
     ),
-    _claim(
-        "IM.f-uncoupled",
+    "IM.f-uncoupled": _claim(
         "Uncoupled subflows download large files sooner than LIA.",
         "this project",
         _with_lte("download time, uncoupled / LIA", partial(_time_ratio, UNCOUPLED, LIA, LARGE)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.g-olia",
+    "IM.g-olia": _claim(
         "OLIA downloads large files about as fast as LIA.",
         "this project",
         _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.h-slow-path-waits",
+    "IM.h-slow-path-waits": _claim(
         "Data waits longer for earlier data next to 3G than next to LTE.",
         f"{_FOUND}: reassembly waits for packets sent over 3G",
         Quantity("out-of-order delay, LIA, 3G / LTE", _waiting_ratio(POOR, CONSTANT)),
         where=_AT_LARGE,
     ),
-    _claim(
-        "IM.i-traces-wait",
+    "IM.i-traces-wait": _claim(
         "Data waits longer for earlier data if the rates vary and come in bursts.",
         "this project",
         Quantity(
@@ -233,7 +224,7 @@ CLAIMS = (
         ),
         where=_AT_LARGE,
     ),
-)
+}
 
 
 def _over_size(
@@ -255,9 +246,7 @@ def _waiting(curve: str, network: str) -> Measure | None:
     return median(out_of_order_ms(curve, LARGE, network)) if is_run else None
 
 
-def notes(results: Results) -> list[str]:
-    """Download times and out-of-order delays of large downloads."""
-
+def _notes(results: Results) -> list[str]:
     def times(network: str) -> str:
         curves = (LIA,) if network == POOR else STYLES
         found = measures.in_words(
@@ -273,6 +262,33 @@ def notes(results: Results) -> list[str]:
         f"Mean out-of-order delay of LIA — {waits}.",
     ]
 
+
+PANELS = {
+    **{
+        f"Download time, {network}": (
+            caption,
+            _over_size(seconds, network, tuple(STYLES), "download time (s)", log=True),
+        )
+        for network, caption in (
+            (CONSTANT, "Mean time from the opening of the connection to the last byte."),
+            (TRACES, "The same means, with rates that vary."),
+        )
+    },
+    "Cellular share": (
+        "The part of the bytes that LTE carried, with constant rates.",
+        _over_size(share, CONSTANT, MULTIPATH, "cellular share of the bytes (%)", top=100),
+    ),
+    "Out-of-order delay": (
+        f"Mean time that data waits for earlier data, downloads of {words(LARGE)}.",
+        panels.bars(
+            {f"LTE,\n{CONSTANT}": CONSTANT, f"LTE,\n{TRACES}": TRACES, POOR: POOR},
+            _waiting,
+            {curve: STYLES[curve] for curve in MULTIPATH},
+            "mean out-of-order delay (ms)",
+            span=(-0.5, 2.5),
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Download time against flow size over WiFi and cellular (IMC 2013)",
@@ -308,40 +324,12 @@ ENTRY = Entry(
         "cellular queue": "path.cellular*.limit",
     },
     source=Source("IMC 2013 ran the original kernel over real links.", ("congestion_control",)),
-    claims=CLAIMS,
-    panels=(
-        *(
-            Panel(
-                f"Download time, {network}",
-                caption,
-                _over_size(seconds, network, tuple(STYLES), "download time (s)", log=True),
-            )
-            for network, caption in (
-                (CONSTANT, "Mean time from the opening of the connection to the last byte."),
-                (TRACES, "The same means, with rates that vary."),
-            )
-        ),
-        Panel(
-            "Cellular share",
-            "The part of the bytes that LTE carried, with constant rates.",
-            _over_size(share, CONSTANT, MULTIPATH, "cellular share of the bytes (%)", top=100),
-        ),
-        Panel(
-            "Out-of-order delay",
-            f"Mean time that data waits for earlier data, downloads of {words(LARGE)}.",
-            panels.bars(
-                {f"LTE,\n{CONSTANT}": CONSTANT, f"LTE,\n{TRACES}": TRACES, POOR: POOR},
-                _waiting,
-                {curve: STYLES[curve] for curve in MULTIPATH},
-                "mean out-of-order delay (ms)",
-                span=(-0.5, 2.5),
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "network; kib: size (KiB); curve",
         "cellular",
         (COMPLETION, TRANSFER.called("rate"), REINJECTIONS),
     ),
-    notes=notes,
+    notes=_notes,
 )

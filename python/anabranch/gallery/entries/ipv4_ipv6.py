@@ -3,14 +3,13 @@
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim
+from anabranch.gallery.claims import Quantity, carried, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.uncertain import LINKS
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
 
@@ -59,32 +58,28 @@ _QUESTION = "slides, last page, as a question; thresholds: this project"
 
 _claim = partial(claim, needs=carried(("ipv4", "ipv6"), *at.every(MPTCP, _ACCESS_RATE)))
 
-CLAIMS = (
-    _claim(
-        "IP.a-sum",
+CLAIMS = {
+    "IP.a-sum": _claim(
         "Where each family's route has its own bottleneck, Multipath TCP reaches the sum of both.",
         _QUESTION,
         Quantity("MPTCP / (TCP over IPv4 + TCP over IPv6)", over_sum(*_CORE), "of both"),
         Quantity("MPTCP / the better TCP", over_largest(*_CORE), "better"),
         where="goodput, bottlenecks in the core",
     ),
-    _claim(
-        "IP.b-control",
+    "IP.b-control": _claim(
         "Where both routes share the bottleneck, Multipath TCP gains nothing (negative control).",
         "this project",
         Quantity("MPTCP / the better TCP", over_largest(*_ACCESS)),
         where="goodput, bottleneck in the access",
     ),
-    _claim(
-        "IP.c-reliability",
+    "IP.c-reliability": _claim(
         "When the route of one family dies silently, Multipath TCP continues over the other, while "
         "TCP over the dead route stalls.",
         _QUESTION,
         Quantity("longest pause of MPTCP", PAUSE.median(at(MPTCP, OUTAGE)), "MPTCP"),
         Quantity("longest pause of TCP over IPv6", PAUSE.median(at(TCP_V6, OUTAGE)), "TCP"),
     ),
-    _claim(
-        "IP.d-returns",
+    "IP.d-returns": _claim(
         "After the outage, Multipath TCP uses the route again.",
         "this project",
         Quantity(
@@ -93,10 +88,10 @@ CLAIMS = (
             describe=_shares_in_words,
         ),
     ),
-)
+}
 
 
-def _draw_shares(results: Results, axes: Axes) -> None:
+def _draw_shares(results: Results, axes: panels.Axes) -> None:
     shares = [_SHARE.number(results, at(MPTCP, network)) for network in _ACCESS_RATE]
     rest = [100 - each for each in shares]
     axes.bar(range(3), shares, 0.5, color=ORANGE, alpha=0.75, label="IPv6")
@@ -105,8 +100,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
     axes.set(xlabel="network", ylabel="share of MPTCP's bytes (%)")
 
 
-def notes(results: Results) -> list[str]:
-    """IPv6's share of the bytes, and how the client finds the second path."""
+def _notes(results: Results) -> list[str]:
     return [
         "The client opens the connection over IPv4. The server announces its IPv6 address in an "
         "ADD_ADDR with an HMAC that only a holder of both keys can compute. The client echoes the "
@@ -115,6 +109,21 @@ def notes(results: Results) -> list[str]:
         "The IPv6 header is 20 bytes longer than the IPv4 header: 1.3 % of a full packet.",
     ]
 
+
+PANELS = {
+    "Goodput": (
+        "With bottlenecks in the core, MPTCP reaches the sum. With one bottleneck in the "
+        "access, it gains nothing.",
+        panels.bars_of(
+            {"in the core": CORE, "in the access": ACCESS}, GOODPUT, at, STYLES, x="bottleneck"
+        ),
+    ),
+    "Share of each family": ("Shares of MPTCP's bytes.", _draw_shares),
+    "IPv6 goes away and comes back": (
+        "Goodput in bins of one second, first seed. The IPv6 route is down in the shaded time.",
+        panels.goodput_around(panels.curves(STYLES, network=OUTAGE), AWAY_S, BACK_S),
+    ),
+}
 
 ENTRY = Entry(
     title="IPv4 and IPv6 at once: two incongruent paths (slides of Alay et al., last question)",
@@ -135,23 +144,8 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=120),
     design=grid(_cell, network=_ACCESS_RATE, curve=STYLES),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Goodput",
-            "With bottlenecks in the core, MPTCP reaches the sum. With one bottleneck in the "
-            "access, it gains nothing.",
-            panels.bars_of(
-                {"in the core": CORE, "in the access": ACCESS}, GOODPUT, at, STYLES, x="bottleneck"
-            ),
-        ),
-        Panel("Share of each family", "Shares of MPTCP's bytes.", _draw_shares),
-        Panel(
-            "IPv6 goes away and comes back",
-            "Goodput in bins of one second, first seed. The IPv6 route is down in the shaded time.",
-            panels.goodput_around(panels.curves(STYLES, network=OUTAGE), AWAY_S, BACK_S),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("network; curve", "ipv6", (GOODPUT, MEAN, PAUSE_MS)),
-    notes=notes,
+    notes=_notes,
 )

@@ -3,17 +3,15 @@
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
-from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
 
 RTTS_MS = (1, 10, 25)
@@ -26,10 +24,10 @@ MODEL_MPTCP, ENGINE_M12 = "model of Linux, MPTCP", "engine, MPTCP+M1,2"
 _TCP = flow(("fast",), congestion_control="cubic")
 _LINUX = model_of_linux(scheduler="linux")
 _CURVES = {
-    LINUX_TCP: (KERNEL, _TCP, Style(figures.BLUE, "-", "o")),
-    LINUX_MPTCP: (KERNEL, _LINUX, Style(figures.RED, (0, (4, 1.5)), "s")),
-    MODEL_MPTCP: (VIRTUAL, _LINUX, Style(figures.ORANGE, (0, (2, 1)), "D")),
-    ENGINE_M12: (ENGINE, flow(remedies=M12), Style(figures.GREEN, "-", "^")),
+    LINUX_TCP: (real_time.KERNEL, _TCP, Style(BLUE, "-", "o")),
+    LINUX_MPTCP: (real_time.KERNEL, _LINUX, Style(RED, (0, (4, 1.5)), "s")),
+    MODEL_MPTCP: (real_time.VIRTUAL, _LINUX, Style(ORANGE, (0, (2, 1)), "D")),
+    ENGINE_M12: (real_time.ENGINE, flow(remedies=M12), Style(GREEN, "-", "^")),
 }
 _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
@@ -57,9 +55,8 @@ def _slow_path_is_used(results: Results) -> str | None:
     return None if used > 0 else "Linux sent nothing over the slow path"
 
 
-CLAIMS = (
-    claim(
-        "S1-linux-is-harmed",
+CLAIMS = {
+    "S1-linux-is-harmed": claim(
         "A path of 2 Mbit/s next to one of 100 Mbit/s makes Linux's Multipath TCP slower than its "
         "TCP, if the slow path has a small delay.",
         "multipath-tcp/mptcp_net-next 381: 15.7 and 26.6 %",
@@ -68,22 +65,20 @@ CLAIMS = (
         needs=_slow_path_is_used,
         where="goodput",
     ),
-    claim(
-        "S2-harm-vanishes",
+    "S2-harm-vanishes": claim(
         "With 25 ms on the slow path, Linux's Multipath TCP is about as fast as TCP.",
         "multipath-tcp/mptcp_net-next 381: 99.1 %",
         _share_of_tcp(LINUX_MPTCP, 25),
         where="goodput",
     ),
-    claim(
-        "S3-cured",
+    "S3-cured": claim(
         "The engine with opportunistic retransmission and penalisation loses no goodput at any of "
         "the three delays.",
         "this project",
         (_share_of_tcp(ENGINE_M12, rtt) for rtt in RTTS_MS),
         where="goodput",
     ),
-)
+}
 
 
 def _over_delay(metric: Metric, *drawn: str, **look: Any) -> panels.Draw:
@@ -92,9 +87,7 @@ def _over_delay(metric: Metric, *drawn: str, **look: Any) -> panels.Draw:
     return panels.over("slow_rtt_ms", metric, curves, words, ticks=RTTS_MS, **look)
 
 
-def notes(results: Results) -> list[str]:
-    """The reported shares of TCP's goodput next to the measured ones, and the lateness."""
-
+def _notes(results: Results) -> list[str]:
     def row(rtt_ms: int) -> str:
         tcp, linux, model, engine = (
             GOODPUT.text(results, at(each, rtt_ms)).removesuffix(" Mbit/s") for each in _CURVES
@@ -112,6 +105,23 @@ def notes(results: Results) -> list[str]:
         real_time.lateness(results),
     ]
 
+
+PANELS = {
+    "Goodput over the slow path's round-trip time": (
+        "Where MPTCP lies below TCP over the fast path, adding a path does harm.",
+        _over_delay(GOODPUT, top=110, lines={102: "sum of the\nlink rates"}),
+    ),
+    "Share of the slow path": (
+        "The links' rates would give it 2 %. With more, the fast path idles.",
+        _over_delay(
+            part("slow").called("share of the bytes over the slow path"),
+            LINUX_MPTCP,
+            MODEL_MPTCP,
+            ENGINE_M12,
+            lines={2 / 102: "share of\nthe rates"},
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="A small path next to a large one",
@@ -133,25 +143,8 @@ ENTRY = Entry(
     full=Tier("full", seeds=10, measured_s=30),
     design=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
     not_varied_because=REAL_TIME,
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Goodput over the slow path's round-trip time",
-            "Where MPTCP lies below TCP over the fast path, adding a path does harm.",
-            _over_delay(GOODPUT, top=110, lines={102: "sum of the\nlink rates"}),
-        ),
-        Panel(
-            "Share of the slow path",
-            "The links' rates would give it 2 %. With more, the fast path idles.",
-            _over_delay(
-                part("slow").called("share of the bytes over the slow path"),
-                LINUX_MPTCP,
-                MODEL_MPTCP,
-                ENGINE_M12,
-                lines={2 / 102: "share of\nthe rates"},
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("slow_rtt_ms: slow RTT (ms); curve", "slow", (GOODPUT, LATENESS)),
-    notes=notes,
+    notes=_notes,
 )

@@ -5,16 +5,13 @@ from itertools import product
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
-from anabranch.gallery.shared.real_time import ENGINE, KERNEL
 from anabranch.gallery.shared.uncertain import REAL_TIME
-from anabranch.gallery.shared.wifi_3g import used
-from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style, cdf
 from anabranch.results.folder import Results
 
 ASKED_KB = (100, 200, 400)
@@ -24,10 +21,10 @@ JUDGED_KB = 100
 LINUX_TCP, LINUX_MPTCP = "Linux, TCP over WiFi", "Linux, MPTCP"
 ENGINE_MPTCP, ENGINE_M12 = "engine, MPTCP", "engine, MPTCP+M1,2"
 _CURVES = {
-    LINUX_TCP: (KERNEL, wifi_3g.TCP_WIFI, Style(figures.BLUE, "-", "o")),
-    LINUX_MPTCP: (KERNEL, wifi_3g.MPTCP, Style(figures.RED, (0, (4, 1.5)), "s")),
-    ENGINE_MPTCP: (ENGINE, wifi_3g.MPTCP, Style(figures.ORANGE, (0, (2, 1)), "D")),
-    ENGINE_M12: (ENGINE, wifi_3g.MPTCP_M12, Style(figures.GREEN, "-", "^")),
+    LINUX_TCP: (real_time.KERNEL, wifi_3g.TCP_WIFI, Style(BLUE, "-", "o")),
+    LINUX_MPTCP: (real_time.KERNEL, wifi_3g.MPTCP, Style(RED, (0, (4, 1.5)), "s")),
+    ENGINE_MPTCP: (real_time.ENGINE, wifi_3g.MPTCP, Style(ORANGE, (0, (2, 1)), "D")),
+    ENGINE_M12: (real_time.ENGINE, wifi_3g.MPTCP_M12, Style(GREEN, "-", "^")),
 }
 _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
@@ -54,27 +51,24 @@ def _goodput(a: str, b: str, asked: int, bound: str = "") -> Quantity:
 
 _REQUESTED_KB = (JUDGED_KB, 200)
 
-CLAIMS = (
-    claim(
-        "L1-linux-is-harmed",
+CLAIMS = {
+    "L1-linux-is-harmed": claim(
         "With small buffers, Linux's Multipath TCP over WiFi and 3G is slower than its TCP over "
         "WiFi.",
         "this project; NSDI'12, Fig. 4, for the Linux of 2012",
         (_goodput(LINUX_MPTCP, LINUX_TCP, asked) for asked in _REQUESTED_KB),
-        needs=used(at(LINUX_MPTCP)),
+        needs=wifi_3g.used(at(LINUX_MPTCP)),
         where="goodput",
     ),
-    claim(
-        "L2-half-is-lost",
+    "L2-half-is-lost": claim(
         "With 200 kB in both buffers, as Linux counts, its Multipath TCP has about half the "
         "goodput of TCP over WiFi.",
         "this project; single runs during the design: 3.97 Mbit/s, queues of 53 and 333 packets",
         Quantity("Linux, MPTCP, 100 kB requested", GOODPUT.median(at(LINUX_MPTCP))),
-        needs=used(at(LINUX_MPTCP)),
+        needs=wifi_3g.used(at(LINUX_MPTCP)),
         where="goodput",
     ),
-    claim(
-        "L3-cured",
+    "L3-cured": claim(
         "On the same links, the engine with opportunistic retransmission and penalisation loses no "
         "goodput.",
         "this project; NSDI'12",
@@ -82,10 +76,10 @@ CLAIMS = (
             _goodput(ENGINE_M12, other, asked, "" if other == LINUX_TCP else "over MPTCP")
             for asked, other in product(_REQUESTED_KB, (LINUX_TCP, LINUX_MPTCP))
         ),
-        needs=used(at(ENGINE_M12), at(LINUX_MPTCP)),
+        needs=wifi_3g.used(at(ENGINE_M12), at(LINUX_MPTCP)),
         where="goodput",
     ),
-)
+}
 
 
 def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
@@ -94,8 +88,7 @@ def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
     return panels.over("asked_kb", metric, curves, words, ticks=ASKED_KB, **look)
 
 
-def notes(results: Results) -> list[str]:
-    """Buffer accounting of the stacks, measured goodputs, and the emulator's lateness."""
+def _notes(results: Results) -> list[str]:
     goodput = GOODPUT.texts(results, at)
     return [
         "If a program requests 100 kB, getsockopt on Linux returns 200 kB, and each segment takes "
@@ -110,6 +103,18 @@ def notes(results: Results) -> list[str]:
         real_time.lateness(results),
     ]
 
+
+PANELS = {
+    "Goodput over the buffers": (
+        "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
+        _over_buffers(GOODPUT, top=11, lines={10: "sum of the\nlink rates"}),
+    ),
+    "Mean delay of a block": ("On a logarithmic scale.", _over_buffers(MEAN_OF_BLOCK, log=True)),
+    "Delay of a block, 100 kB requested": (
+        "Share of blocks delivered within a given delay. Curves further left are faster.",
+        panels.distribution(cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995),
+    ),
+}
 
 ENTRY = Entry(
     title="Today's Linux over WiFi and 3G, compared with the engine",
@@ -128,26 +133,8 @@ ENTRY = Entry(
     full=Tier("full", seeds=10, measured_s=60),
     design=grid(_cell, asked=ASKED_KB, curve=_CURVES),
     not_varied_because=REAL_TIME,
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Goodput over the buffers",
-            "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            _over_buffers(GOODPUT, top=11, lines={10: "sum of the\nlink rates"}),
-        ),
-        Panel(
-            "Mean delay of a block",
-            "On a logarithmic scale.",
-            _over_buffers(MEAN_OF_BLOCK, log=True),
-        ),
-        Panel(
-            "Delay of a block, 100 kB requested",
-            "Share of blocks delivered within a given delay. Curves further left are faster.",
-            panels.distribution(
-                figures.cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("asked_kb: requested (kB); curve", "3g", (GOODPUT, MEAN, P95, LATENESS)),
-    notes=notes,
+    notes=_notes,
 )

@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, share
-from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow
-from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI, THREE_G, WIFI
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Connection
@@ -59,8 +58,8 @@ def _cell(tier: Tier, **levels: Any) -> Cell:
     shaper: Literal["mininet"] | None = "mininet" if system in _EMULATED else None
     delay = f"{rtt_ms / 2:g}ms"
     paths = (
-        replace(wifi_3g.WIFI, rate=f"{wifi_mbps}Mbit/s", shaper=shaper),
-        replace(wifi_3g.THREE_G, delay=delay, jitter="50ms", shaper=shaper),
+        replace(WIFI, rate=f"{wifi_mbps}Mbit/s", shaper=shaper),
+        replace(THREE_G, delay=delay, jitter="50ms", shaper=shaper),
     )
     return tier.cell(levels, paths, _connection(system, curve, receive_kib))
 
@@ -105,33 +104,29 @@ _SOURCE = (
 )
 _LARGEST = RECEIVE_KIB[-1]
 
-CLAIMS = (
-    claim(
-        "MT.1-artefact-like-wifi",
+CLAIMS = {
+    "MT.1-artefact-like-wifi": claim(
         "On Mininet's links with the artefact, Multipath TCP with both mechanisms is about as fast "
         "as TCP over WiFi, at all four rates of WiFi.",
         _SOURCE,
         _at_all_rates(ARTEFACT),
         where=ARTEFACT,
     ),
-    claim(
-        "MT.2-kept-slower",
+    "MT.2-kept-slower": claim(
         "On the same links without the artefact, it is slower than TCP over WiFi at all four "
         "rates.",
         "the original kernel: 1.22, 1.82, 1.79 and 1.76 times the delay",
         _at_all_rates(KEPT),
         where=KEPT,
     ),
-    claim(
-        "MT.3-clean-slower",
+    "MT.3-clean-slower": claim(
         "On clean links, it is slower than TCP over WiFi at all four rates.",
         "the original kernel: 1.82, 2.37, 2.34 and 2.31 times the delay",
         _at_all_rates(CLEAN),
         where=CLEAN,
         bounds="MT.2-kept-slower",
     ),
-    claim(
-        "MT.4-large-buffer",
+    "MT.4-large-buffer": claim(
         "With a large receive buffer, the artefact changes nothing.",
         "this project: a window that does not close cannot close less",
         for_each(
@@ -141,7 +136,7 @@ CLAIMS = (
         ),
         where=f"{_LARGEST} KiB",
     ),
-)
+}
 
 
 def _systems(factor: str, words: str, *systems: str, **look: Any) -> panels.Draw:
@@ -155,9 +150,7 @@ def _systems(factor: str, words: str, *systems: str, **look: Any) -> panels.Draw
     return panels.over(factor, MEAN_OF_BLOCK, drawn, words, **look)
 
 
-def notes(results: Results) -> list[str]:
-    """The ratios that decide, and where the artefact changes the conclusion."""
-
+def _notes(results: Results) -> list[str]:
     def ratios(system: str) -> str:
         return ", ".join(f"{_over_wifi(system, rate)(results).value:.2f}" for rate in RATES_MBPS)
 
@@ -183,6 +176,22 @@ def notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Mean delay over the rate of WiFi": (
+        "Multipath TCP with both mechanisms. On Mininet's links with the artefact, delays fall "
+        "with a faster WiFi; with the memory kept, the window stays closed behind 3G.",
+        _systems("wifi_mbps", "rate of WiFi (Mbit/s)", *_STYLES, log=True, ticks=RATES_MBPS),
+    ),
+    "Mean delay over the receive buffer": (
+        "The artefact matters while the receive window limits the connection.",
+        _systems("receive_kib", "receive buffer (KiB)", *_EMULATED, log=True, ticks=RECEIVE_KIB),
+    ),
+    "Mean delay over the round-trip time of 3G": (
+        "A slower 3G keeps the window closed for longer.",
+        _systems("rtt_ms", "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS),
+    ),
+}
+
 ENTRY = Entry(
     title="An artefact of emulation: delayed segments that weigh one byte",
     question="The original kernel reproduces a published result on Mininet's links, and not on "
@@ -207,32 +216,13 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     design=cells,
     not_varied_because="the settings are those of the recorded runs of the original kernel",
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="MT.2-kept-slower",
-    panels=(
-        Panel(
-            "Mean delay over the rate of WiFi",
-            "Multipath TCP with both mechanisms. On Mininet's links with the artefact, delays fall "
-            "with a faster WiFi; with the memory kept, the window stays closed behind 3G.",
-            _systems("wifi_mbps", "rate of WiFi (Mbit/s)", *_STYLES, log=True, ticks=RATES_MBPS),
-        ),
-        Panel(
-            "Mean delay over the receive buffer",
-            "The artefact matters while the receive window limits the connection.",
-            _systems(
-                "receive_kib", "receive buffer (KiB)", *_EMULATED, log=True, ticks=RECEIVE_KIB
-            ),
-        ),
-        Panel(
-            "Mean delay over the round-trip time of 3G",
-            "A slower 3G keeps the window closed for longer.",
-            _systems("rtt_ms", "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "system; curve; wifi_mbps: WiFi (Mbit/s); receive_kib: receive (KiB); rtt_ms: 3G (ms)",
         "3g",
         (GOODPUT, MEAN, P95, share("3g")),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -6,16 +6,14 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, Unnamed, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.gallery.systems import Source, original, with_artefact
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
-from anabranch.results.claims import Claim, Measure
+from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Cbr, NetworkPath
 
@@ -25,15 +23,15 @@ FLOORED = "BLEST (paper, floor 0.5)"
 RULES = (BLEST, PAPER, FINE, FIXED, FLOORED)
 OTIAS, STTF, DAPS = "OTIAS", "STTF", "DAPS"
 STYLES = {
-    MIN_RTT: Style(figures.BLUE, "-", "o"),
-    BLEST: Style(figures.GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
-    PAPER: Style(figures.SKY, (0, (1, 1)), "x"),
-    FINE: Style(figures.ORANGE, (0, (2, 1)), "D"),
-    FIXED: Style(figures.PURPLE, (0, (4, 1.5)), "v"),
-    FLOORED: Style(figures.BLACK, (0, (1, 1)), "*"),
-    OTIAS: Style(figures.RED, "-", "s"),
-    STTF: Style(figures.GREY, (0, (6, 1.5, 1, 1.5)), "P"),
-    DAPS: Style(figures.YELLOW, (0, (4, 1.5)), "X"),
+    MIN_RTT: figures.Style(figures.BLUE, "-", "o"),
+    BLEST: figures.Style(figures.GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
+    PAPER: figures.Style(figures.SKY, (0, (1, 1)), "x"),
+    FINE: figures.Style(figures.ORANGE, (0, (2, 1)), "D"),
+    FIXED: figures.Style(figures.PURPLE, (0, (4, 1.5)), "v"),
+    FLOORED: figures.Style(figures.BLACK, (0, (1, 1)), "*"),
+    OTIAS: figures.Style(figures.RED, "-", "s"),
+    STTF: figures.Style(figures.GREY, (0, (6, 1.5, 1, 1.5)), "P"),
+    DAPS: figures.Style(figures.YELLOW, (0, (4, 1.5)), "X"),
 }
 _SCHEDULER: dict[str, Any] = {
     MIN_RTT: "min_rtt",
@@ -94,17 +92,17 @@ def _cell(tier: Tier, curve: str, paths: str, workload: str) -> Cell:
     )
 
 
-def _over_min_rtt(metric: Metric, curve: str, paths: str, workload: str = BULK) -> Measure:
+def _over_min_rtt(metric: metrics.Metric, curve: str, paths: str, workload: str = BULK) -> Measure:
     return metric.ratio(at(curve, paths, workload), at(MIN_RTT, paths, workload))
 
 
-def _heterogeneous(words: str, metric: Metric) -> tuple[Quantity, ...]:
+def _heterogeneous(words: str, metric: metrics.Metric) -> tuple[Quantity, ...]:
     """A metric of each BLEST rule over that of lowest RTT."""
     words = f"{words}, {{}} / lowest RTT, {HETEROGENEOUS}"
     return for_each(words, RULES, lambda curve: _over_min_rtt(metric, curve, HETEROGENEOUS))
 
 
-def _in_readings(words: str, metric: Metric, bound: str) -> tuple[Quantity, ...]:
+def _in_readings(words: str, metric: metrics.Metric, bound: str) -> tuple[Quantity, ...]:
     """A metric of BLEST over that of lowest RTT, in every other reading."""
     words = f"{words}, {BLEST} / lowest RTT"
     group = f"{words}, every other reading"
@@ -117,7 +115,7 @@ _ON_SECOND = metrics.part("second")
 
 def _reinjects(results: Results) -> str | None:
     """The precondition that lowest RTT reinjects, and that 3G carries bytes with BLEST."""
-    reinjections = REINJECTIONS.number(results, at(MIN_RTT, HETEROGENEOUS))
+    reinjections = metrics.REINJECTIONS.number(results, at(MIN_RTT, HETEROGENEOUS))
     if reinjections < 50:
         return f"lowest RTT reinjects only {reinjections:.0f} segments"
     shares = _ON_SECOND.values(at(BLEST, HETEROGENEOUS))(results)
@@ -130,86 +128,77 @@ def _daps_uses_both(paths: str, results: Results) -> str | None:
     return None if shares.min() > 0.01 and shares.max() < 0.99 else "DAPS uses one path"
 
 
-def _frames(name: str, statement: str, source: str, curve: str, paths: str) -> Claim:
+def _frames(statement: str, source: str, curve: str, paths: str) -> Unnamed:
     """A claim about the delay of frames at a constant rate."""
     words = f"mean delay of frames, {curve} / lowest RTT"
-    quantity = Quantity(words, _over_min_rtt(MEAN, curve, paths, CBR))
+    quantity = Quantity(words, _over_min_rtt(metrics.MEAN, curve, paths, CBR))
     source = f"Networking'16: {source} (second-hand)"
     needs = partial(_daps_uses_both, paths) if curve == DAPS else None
-    return claim(name, statement, source, quantity, needs=needs, where=paths)
+    return claim(statement, source, quantity, needs=needs, where=paths)
 
 
-CLAIMS = (
-    claim(
-        "E11.blest-reinjections",
+CLAIMS = {
+    "E11.blest-reinjections": claim(
         "Over 3G and WLAN, BLEST avoids retransmissions at data level (reinjections), about as "
         "many as in the paper.",
         "Networking'16: 366 packets with lowest RTT, 70 with BLEST (second-hand)",
-        _heterogeneous("reinjections", REINJECTIONS),
+        _heterogeneous("reinjections", metrics.REINJECTIONS),
         needs=_reinjects,
     ),
-    claim(
-        "E11.blest-goodput",
+    "E11.blest-goodput": claim(
         "Over 3G and WLAN, BLEST improves goodput.",
         "Networking'16: by 12 % (second-hand)",
-        _heterogeneous("goodput", TRANSFER),
+        _heterogeneous("goodput", metrics.TRANSFER),
         needs=_reinjects,
     ),
-    claim(
-        "E11.blest-readings",
+    "E11.blest-readings": claim(
         "BLEST has fewer reinjections and more goodput also if the delays are round trips, or the "
         "loss is smaller.",
         "Networking'16: 70 for 366 packets, 12 % (second-hand); readings: this project",
-        _in_readings("reinjections", REINJECTIONS, "E11.blest-reinjections"),
-        _in_readings("goodput", TRANSFER, "E11.blest-goodput"),
+        _in_readings("reinjections", metrics.REINJECTIONS, "E11.blest-reinjections"),
+        _in_readings("goodput", metrics.TRANSFER, "E11.blest-goodput"),
     ),
-    claim(
-        "E11.blest-out-of-order",
+    "E11.blest-out-of-order": claim(
         "Over 3G and WLAN, BLEST reduces out-of-order data.",
         "Networking'16: by 19 % (second-hand)",
         _heterogeneous("bytes out of order", metrics.OUT_OF_ORDER),
         needs=_reinjects,
     ),
-    claim(
-        "E11.blest-homogeneous",
+    "E11.blest-homogeneous": claim(
         "Over equal paths, BLEST has the same goodput as lowest RTT.",
         "Networking'16",
         Quantity(
             f"|{BLEST} / lowest RTT − 1|, {HOMOGENEOUS}",
-            TRANSFER.distance(at(BLEST, HOMOGENEOUS), at(MIN_RTT, HOMOGENEOUS)),
+            metrics.TRANSFER.distance(at(BLEST, HOMOGENEOUS), at(MIN_RTT, HOMOGENEOUS)),
         ),
         where="goodput",
     ),
-    _frames(
-        "E11.blest-cbr",
+    "E11.blest-cbr": _frames(
         "With BLEST, frames at a constant rate arrive sooner than with lowest RTT, by about as "
         "much as in the paper.",
         "62.8 against 68 ms",
         BLEST,
         HETEROGENEOUS,
     ),
-    _frames(
-        "E11.otias-cbr",
+    "E11.otias-cbr": _frames(
         "With OTIAS, frames at a constant rate arrive sooner than with lowest RTT.",
         "53.2 against 68 ms",
         OTIAS,
         HETEROGENEOUS,
     ),
-    _frames(
-        "E11.daps-cbr",
+    "E11.daps-cbr": _frames(
         "With DAPS, frames at a constant rate arrive many times later than with lowest RTT.",
         "843.7 against 68 ms",
         DAPS,
         HETEROGENEOUS,
     ),
-    _frames(
-        "E11.daps-homogeneous",
+    "E11.daps-homogeneous": _frames(
         "Over equal paths, DAPS delays frames at a constant rate slightly.",
         "54.02 against 52.18 ms with lowest RTT",
         DAPS,
         HOMOGENEOUS,
     ),
-)
+}
 
 
 _NETWORKING16: dict[str, dict[str, Sequence[float | None]]] = {
@@ -226,7 +215,7 @@ _NETWORKING16_GAIN = 1.12
 """Networking'16: goodput of BLEST over that of lowest RTT, over 3G and WLAN (second-hand)."""
 
 
-def _bars(metric: Metric, workload: str = BULK) -> panels.Draw:
+def _bars(metric: metrics.Metric, workload: str = BULK) -> panels.Draw:
     cell = partial(at, workload=workload)
     return panels.bars_of(BOTH, metric, cell, STYLES, _NETWORKING16.get(metric.column))
 
@@ -236,8 +225,7 @@ _READINGS = {HETEROGENEOUS: "as above"} | {
 }
 
 
-def notes(results: Results) -> list[str]:
-    """3G's share of the bytes, and the reasons for the verdicts."""
+def _notes(results: Results) -> list[str]:
     on_3g = metrics.share("second").texts(results, partial(at, paths=HETEROGENEOUS))
     return [
         f"3G carries {on_3g(MIN_RTT)} of the bytes with lowest RTT, {on_3g(BLEST)} with the rule "
@@ -258,6 +246,38 @@ def notes(results: Results) -> list[str]:
         "We take the paper's delays as one-way, and leave out its background traffic.",
     ]
 
+
+PANELS = {
+    "Reinjections": (
+        "Segments sent again on another subflow, in a transfer of 64 MiB. Diamonds: "
+        "Networking'16, packets over 3G+WLAN.",
+        _bars(metrics.REINJECTIONS.called("segments")),
+    ),
+    "Goodput of 64 MiB": ("Medians over seeds with 95 % intervals.", _bars(metrics.TRANSFER)),
+    "Goodput in other interpretations": (
+        "3G+WLAN with the delays as round trips, or with less loss, or both. Diamond: "
+        "Networking'16.",
+        panels.points(
+            dict(enumerate(_READINGS)),
+            partial(_over_min_rtt, metrics.TRANSFER),
+            {curve: replace(STYLES[curve], line="none") for curve in (BLEST, PAPER)},
+            "",
+            "goodput / that of lowest RTT",
+            places=tuple(_READINGS.values()),
+            bottom=None,
+            lines={1: ""},
+            stated=[(0, _NETWORKING16_GAIN)],
+        ),
+    ),
+    "Bytes out of order": (
+        "Mean over the time in which data arrived.",
+        _bars(metrics.OUT_OF_ORDER_KB),
+    ),
+    "Delay of frames at 1 Mbit/s": (
+        "Mean delay of 5 KiB frames. Diamonds: Networking'16.",
+        _bars(metrics.MEAN, CBR),
+    ),
+}
 
 ENTRY = Entry(
     title="Blocking estimation (BLEST) over 3G and WLAN (IFIP Networking 2016)",
@@ -294,47 +314,13 @@ ENTRY = Entry(
         ("scheduler",),
         (original(), with_artefact(original(), "the same, netem's fault")),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E11.blest-goodput",
-    panels=(
-        Panel(
-            "Reinjections",
-            "Segments sent again on another subflow, in a transfer of 64 MiB. Diamonds: "
-            "Networking'16, packets over 3G+WLAN.",
-            _bars(REINJECTIONS.called("segments")),
-        ),
-        Panel("Goodput of 64 MiB", "Medians over seeds with 95 % intervals.", _bars(TRANSFER)),
-        Panel(
-            "Goodput in other interpretations",
-            "3G+WLAN with the delays as round trips, or with less loss, or both. Diamond: "
-            "Networking'16.",
-            panels.points(
-                dict(enumerate(_READINGS)),
-                partial(_over_min_rtt, TRANSFER),
-                {curve: replace(STYLES[curve], line="none") for curve in (BLEST, PAPER)},
-                "",
-                "goodput / that of lowest RTT",
-                places=tuple(_READINGS.values()),
-                bottom=None,
-                lines={1: ""},
-                stated=[(0, _NETWORKING16_GAIN)],
-            ),
-        ),
-        Panel(
-            "Bytes out of order",
-            "Mean over the time in which data arrived.",
-            _bars(metrics.OUT_OF_ORDER_KB),
-        ),
-        Panel(
-            "Delay of frames at 1 Mbit/s",
-            "Mean delay of 5 KiB frames. Diamonds: Networking'16.",
-            _bars(MEAN, CBR),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "workload; paths; curve: scheduler",
         "second",
-        (TRANSFER, REINJECTIONS, metrics.OUT_OF_ORDER, MEAN),
+        (metrics.TRANSFER, metrics.REINJECTIONS, metrics.OUT_OF_ORDER, metrics.MEAN),
     ),
-    notes=notes,
+    notes=_notes,
 )

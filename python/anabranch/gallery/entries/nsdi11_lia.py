@@ -3,21 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
 
-import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.measures import Values, by_seed, estimate, mean, part_of, per_seed
+from anabranch.gallery.measures import Values, by_seed, mean, of_means, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.gallery.systems import Source
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Connection, NetworkPath
@@ -120,7 +118,7 @@ def _fair_with_drop_tail(count: int) -> tuple[Quantity, Quantity]:
     words = f"mean share with {counted(count, 'subflow')}"
     group = "mean share with two and three subflows"
     lia, uncoupled = (shares(curve, DROP_TAIL, count) for curve in (LIA, UNCOUPLED))
-    gap = estimate(lambda a, b, axis: np.mean(b, axis=axis) - np.mean(a, axis=axis), lia, uncoupled)
+    gap = of_means(lambda a, b: b - a, lia, uncoupled)
     return (
         Quantity(f"{words}, LIA", mean(lia), "share", f"{group}, LIA"),
         Quantity(f"{words}, uncoupled − LIA", gap, "gap", f"{group}, uncoupled − LIA"),
@@ -129,14 +127,10 @@ def _fair_with_drop_tail(count: int) -> tuple[Quantity, Quantity]:
 
 def _over_tcp(network: str, *others: str) -> Quantity:
     """The goodput of LIA over the sum of TCP's goodputs, from means over seeds."""
-
-    def ratio(first: Sample, *rest: Sample, axis: int) -> Any:
-        return np.mean(first, axis=axis) / sum(np.mean(each, axis=axis) for each in rest)
-
     total = " + ".join(others)
     words = f"LIA / ({total})" if len(others) > 1 else f"LIA / {total}"
     goodputs = (GOODPUT.values(at(curve, network)) for curve in (LIA, *others))
-    return Quantity(words, estimate(ratio, *goodputs))
+    return Quantity(words, of_means(lambda lia, *tcp: lia / sum(tcp), *goodputs))
 
 
 @by_seed
@@ -144,9 +138,6 @@ def jain(results: Results) -> Sample:
     """Jain's index of the goodputs of the connections in the torus, for each seed.
 
     The index is (Σx)² / (n · Σx²). It is 1 if all goodputs are equal.
-
-    Raises:
-        NothingMeasured: if the torus did not run.
     """
     goodput = pl.col("goodput_mbps")
     index = goodput.sum() ** 2 / (pl.len() * (goodput**2).sum())
@@ -157,66 +148,63 @@ _NEXT_TO_TCP = "next to one NewReno flow"
 _RANDOM_LOSS_WORDS = f"{_NEXT_TO_TCP}, 0.5 % random loss"
 _claim = partial(claim, needs=all_carried)
 
-CLAIMS = (
-    _claim(
-        "E10.lia-random-loss",
+CLAIMS = {
+    "E10.lia-random-loss": _claim(
         "With random loss, LIA takes the share of one TCP flow with one, two or three subflows.",
         "RFC 6356 §2, goal 2; NSDI'11; range: this project",
         mean_shares(LIA, RANDOM_LOSS),
         where=_RANDOM_LOSS_WORDS,
     ),
-    _claim(
-        "E10.lia-uncoupled-takes-more",
+    "E10.lia-uncoupled-takes-more": _claim(
         "Two uncoupled subflows take more than the share of one TCP flow.",
         "NSDI'11; threshold: this project",
         Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2))),
         where=_RANDOM_LOSS_WORDS,
     ),
-    _claim(
-        "E10.lia-drop-tail",
+    "E10.lia-drop-tail": _claim(
         "At a drop-tail queue, LIA takes less than uncoupled subflows and little more than half.",
         "RFC 6356 §2, goal 2; thresholds: this project, because subflows do not lose packets "
         "simultaneously",
         *map(_fair_with_drop_tail, SUBFLOWS[1:]),
         where=_NEXT_TO_TCP,
     ),
-    _claim(
-        "E10.lia-sum",
+    "E10.lia-sum": _claim(
         "Over WiFi and 3G without other traffic, LIA reaches nearly the sum of both paths.",
         "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
         _over_tcp(WIFI_3G, TCP_ONE, TCP_TWO),
         where="goodput over WiFi (one) and 3G (two)",
     ),
-    _claim(
-        "E10.lia-best-path",
+    "E10.lia-best-path": _claim(
         "Over paths with unequal loss, LIA has no less goodput than TCP over the better path.",
         "RFC 6356 §2, goal 1; threshold: this project",
         _over_tcp(UNEQUAL_LOSS, TCP_ONE),
         where="goodput, 0.1 % loss on path one and 1 % on path two",
     ),
-    _claim(
-        "E10.lia-torus",
+    "E10.lia-torus": _claim(
         "In a torus of five links, connections over two neighbouring links get equal goodput.",
         "NSDI'11, torus; threshold: this project",
         Quantity("Jain's index of five connections", mean(jain())),
     ),
-)
+}
 
 
-def panel_of_shares(core: str, styles: Mapping[str, Style] = STYLES) -> Panel:
-    """The share next to one TCP flow over the number of subflows."""
-    draw = panels.points(
-        SUBFLOWS,
-        lambda curve, count: mean(shares(curve, core, count)),
-        styles,
-        "subflows",
-        "share next to one TCP flow",
-        xticks=SUBFLOWS,
-        top=1,
-        lines={0.5: "one half"},
-    )
+def panels_of_shares(cores: Iterable[str], styles: Mapping[str, Style] = STYLES) -> panels.Drawings:
+    """The share next to one TCP flow over the number of subflows, at each bottleneck."""
+
+    def draw(core: str) -> panels.Draw:
+        return panels.points(
+            SUBFLOWS,
+            lambda curve, count: mean(shares(curve, core, count)),
+            styles,
+            "subflows",
+            "share next to one TCP flow",
+            xticks=SUBFLOWS,
+            top=1,
+            lines={0.5: "one half"},
+        )
+
     caption = "At one half, Multipath TCP takes the share of one TCP flow."
-    return Panel(f"One bottleneck, {core}", caption, draw)
+    return {f"One bottleneck, {core}": (caption, draw(core)) for core in cores}
 
 
 _NSDI11_MBPS = {TCP_ONE: 14.4, TCP_TWO: 2.1, LIA: 17.3}
@@ -232,9 +220,7 @@ def shares_in_words(results: Results, cores: Iterable[str], curves: Iterable[str
     return f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}."
 
 
-def notes(results: Results) -> list[str]:
-    """Mean shares next to TCP, why all access paths are equal, and what goal 1 costs."""
-
+def _notes(results: Results) -> list[str]:
     def goodput(curve: str) -> float:
         return float(GOODPUT.values(at(curve, UNEQUAL_LOSS))(results).mean())
 
@@ -253,6 +239,20 @@ def notes(results: Results) -> list[str]:
         "grown back, each path grows by less than TCP would.",
     ]
 
+
+PANELS = {
+    **panels_of_shares(CORES),
+    "Separate paths": (
+        "Goodput of LIA over both paths, and of TCP over each path alone. Diamonds: NSDI'11.",
+        panels.bars(
+            tuple(_PAIRS),
+            lambda curve, pair: GOODPUT.mean(at(curve, pair)),
+            {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]},
+            GOODPUT.heading,
+            {curve: (number, None) for curve, number in _NSDI11_MBPS.items()},
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Linked increases (LIA): fair on a shared bottleneck, useful on two (NSDI 2011)",
@@ -284,22 +284,8 @@ ENTRY = Entry(
         "NSDI 2011 simulated, and also ran a predecessor of the original kernel.",
         ("congestion_control",),
     ),
-    claims=CLAIMS,
-    panels=(
-        panel_of_shares(RANDOM_LOSS),
-        panel_of_shares(DROP_TAIL),
-        Panel(
-            "Separate paths",
-            "Goodput of LIA over both paths, and of TCP over each path alone. Diamonds: NSDI'11.",
-            panels.bars(
-                tuple(_PAIRS),
-                lambda curve, pair: GOODPUT.mean(at(curve, pair)),
-                {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]},
-                GOODPUT.heading,
-                {curve: (number, None) for curve, number in _NSDI11_MBPS.items()},
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("network; subflows; curve; connection", "one", (GOODPUT,)),
-    notes=notes,
+    notes=_notes,
 )

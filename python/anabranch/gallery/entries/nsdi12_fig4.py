@@ -5,18 +5,25 @@ from functools import partial
 from itertools import pairwise
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, at_every, claim, for_each, least
+from anabranch.gallery.claims import (
+    Needs,
+    Quantity,
+    Unnamed,
+    at_every,
+    claim,
+    for_each,
+    least,
+    named,
+)
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Measure
+from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk
 
@@ -69,12 +76,11 @@ def _used(*curves: str) -> Needs:
     return wifi_3g.used(*at.every(curves, (200, 600)))
 
 
-def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
+def _claims_about(remedied: str, suffix: str, form: str) -> dict[str, Unnamed]:
     """The claims about MPTCP with both mechanisms that hold for either form of penalisation."""
     words = f" (penalisation{form})" if form else ""
-    return (
-        claim(
-            f"E2.c-m12-never-worse{suffix}",
+    return {
+        f"E2.c-m12-never-worse{suffix}": claim(
             f"With both mechanisms{words}, MPTCP is never slower than TCP over WiFi.",
             "NSDI'12, Fig. 4c; Bonaventure's account",
             at_every("M1,2 / TCP WiFi", BUFFERS_KB, "kB", lambda kb: _over_wifi(remedied, kb)),
@@ -82,31 +88,28 @@ def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
             where="goodput",
             bounds="E2.c-m12-never-worse",
         ),
-        claim(
-            f"E2.e-fewer-duplicates{suffix}",
+        f"E2.e-fewer-duplicates{suffix}": claim(
             f"Penalisation{form} reduces the data that opportunistic retransmission sends twice.",
             "NSDI'12, Fig. 4b and 4c",
             _fewer_duplicates(remedied),
             needs=_used(MPTCP_M1, remedied),
             bounds="E2.e-fewer-duplicates",
         ),
-    )
+    }
 
 
 _LARGEST_KB = BUFFERS_KB[-1]
 _SINGLE = (TCP_WIFI, wifi_3g.TCP_3G)
 
-CLAIMS = (
-    claim(
-        "E2.a-single-path",
+CLAIMS = {
+    "E2.a-single-path": claim(
         "TCP fills either path once its window exceeds the bandwidth-delay product.",
         "Bonaventure's account of NSDI'12",
         _from(100, TCP_WIFI, TCP_WIFI, "WiFi"),
         _from(100, wifi_3g.TCP_3G, wifi_3g.TCP_3G, "3G"),
         where="goodput",
     ),
-    claim(
-        "E2.b-regular-dips",
+    "E2.b-regular-dips": claim(
         "With a small receive buffer, MPTCP is slower than TCP over WiFi alone.",
         "NSDI'12, Fig. 4a; Bonaventure's account",
         least(
@@ -116,8 +119,7 @@ CLAIMS = (
         needs=_used(MPTCP),
         where="goodput",
     ),
-    claim(
-        "E2.g-aggregates",
+    "E2.g-aggregates": claim(
         "With a large receive buffer, MPTCP aggregates both links.",
         "NSDI'12, Fig. 4a; Bonaventure's account",
         Quantity(
@@ -127,17 +129,15 @@ CLAIMS = (
         needs=_used(MPTCP),
         where="goodput",
     ),
-    claim(
-        "E2.h-m1-not-enough",
+    "E2.h-m1-not-enough": claim(
         "Opportunistic retransmission alone is not enough: penalisation raises goodput further.",
         "Bonaventure's account",
         Quantity("M1 / M1,2 at 200 kB", GOODPUT.ratio(at(MPTCP_M1, 200), at(MPTCP_M12, 200))),
         needs=_used(MPTCP_M1, MPTCP_M12),
         where="goodput",
     ),
-    *_claims_about(MPTCP_M12, "", ""),
-    claim(
-        "E2.f-monotonic",
+    **_claims_about(MPTCP_M12, "", ""),
+    "E2.f-monotonic": claim(
         "A larger buffer never reduces the goodput of single-path TCP.",
         "this project: a check of the single-path curves",
         for_each(
@@ -147,9 +147,8 @@ CLAIMS = (
             "goodput of TCP over WiFi and over 3G at every buffer / at the next smaller one",
         ),
     ),
-    *_claims_about(MPTCP_M12_NSDI, "-2012", " in the form of 2012"),
-    claim(
-        "E2.d-both-links-full-2012",
+    **_claims_about(MPTCP_M12_NSDI, "-2012", " in the form of 2012"),
+    "E2.d-both-links-full-2012": claim(
         "From about 600 kB on, MPTCP with both mechanisms (penalisation in the form of 2012) fills "
         "both links.",
         "CS244'12, reproduction of the receive buffer figure",
@@ -158,7 +157,7 @@ CLAIMS = (
         where="goodput",
         bounds="E2.d-both-links-full",
     ),
-)
+}
 
 
 _CS244_MBPS = (600, 9.0)
@@ -167,7 +166,7 @@ _BUFFER = "send and receive buffer (kB)"
 _MULTIPATH = panels.curves(wifi_3g.STYLES, *CURVES[2:])
 
 
-def _draw_goodput(results: Results, axes: Axes) -> None:
+def _draw_goodput(results: Results, axes: panels.Axes) -> None:
     wifi = [GOODPUT.number(results, at(TCP_WIFI, kb)) for kb in BUFFERS_KB]
     axes.fill_between(BUFFERS_KB, 0, wifi, color=figures.GREY, alpha=0.08, linewidth=0)
     axes.text(_LARGEST_KB, 0.15, "below TCP over WiFi: harm", fontsize=7, ha="right")
@@ -177,9 +176,7 @@ def _draw_goodput(results: Results, axes: Axes) -> None:
     )(results, axes)  # fmt: skip
 
 
-def notes(results: Results) -> list[str]:
-    """The minimum of each MPTCP curve, its goodput with large buffers, and duplicates."""
-
+def _notes(results: Results) -> list[str]:
     def lowest(curve: str) -> str:
         medians = {kb: GOODPUT.number(results, at(curve, kb)) for kb in BUFFERS_KB}
         kb = min(medians, key=lambda each: medians[each])
@@ -204,6 +201,22 @@ def notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Goodput over the buffer size": (
+        "A curve inside the shaded region means that adding a path did harm. Medians over "
+        "seeds with 95 % intervals. Diamond: CS244'12.",
+        _draw_goodput,
+    ),
+    "Data received twice": (
+        "Throughput minus goodput: the cost of opportunistic retransmission.",
+        panels.over("buffer_kb", DUPLICATES, _MULTIPATH, _BUFFER, span=(0, None)),
+    ),
+    "Share of 3G": (
+        "Shows that MPTCP used both paths.",
+        panels.over("buffer_kb", share("3g", "3G"), _MULTIPATH, _BUFFER, span=(0, None)),
+    ),
+}
+
 ENTRY = Entry(
     title="Goodput over WiFi and 3G as the receive buffer grows (NSDI 2012, Figure 4)",
     question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
@@ -223,30 +236,13 @@ ENTRY = Entry(
     design=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
     uncertain_parameters=WIFI_3G,
     source=wifi_3g.NSDI12_SYSTEM,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E2.c-m12-never-worse",
-    panels=(
-        Panel(
-            "Goodput over the buffer size",
-            "A curve inside the shaded region means that adding a path did harm. Medians over "
-            "seeds with 95 % intervals. Diamond: CS244'12.",
-            _draw_goodput,
-        ),
-        Panel(
-            "Data received twice",
-            "Throughput minus goodput: the cost of opportunistic retransmission.",
-            panels.over("buffer_kb", DUPLICATES, _MULTIPATH, _BUFFER, span=(0, None)),
-        ),
-        Panel(
-            "Share of 3G",
-            "Shows that MPTCP used both paths.",
-            panels.over("buffer_kb", share("3g", "3G"), _MULTIPATH, _BUFFER, span=(0, None)),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; buffer_kb: buffers (kB)",
         "3g",
         (GOODPUT, DUPLICATES.called("received twice"), REINJECTIONS),
     ),
-    notes=notes,
+    notes=_notes,
 )

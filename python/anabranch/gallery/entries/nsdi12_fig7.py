@@ -6,19 +6,16 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, all_of, claim
+from anabranch.gallery.claims import Quantity, Unnamed, all_of, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import derived, median, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
-from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
 from anabranch.gallery.systems import ON_MININET, Source, original
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim
 from anabranch.results.estimates import number
 from anabranch.results.folder import Factor, Results
 from anabranch.results.metrics import expected_delay_ms
@@ -131,12 +128,11 @@ def _control(small: str, one: _Cells, large: str, other: _Cells, of: str) -> Qua
     )
 
 
-def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> tuple[Claim, Claim]:
+def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> dict[str, Unnamed]:
     """The claims about MPTCP with both mechanisms, for one form of penalisation or of buffers."""
     m12, regular, wifi = cell(remedied), cell(MPTCP), cell(TCP_WIFI)
-    return (
-        claim(
-            f"E1.2-m12-like-wifi{suffix}",
+    return {
+        f"E1.2-m12-like-wifi{suffix}": claim(
             f"MPTCP with both mechanisms{words} is about as fast as TCP over WiFi, also in the "
             "tail.",
             "NSDI'12, Fig. 7; CS244'15, result 2",
@@ -145,8 +141,7 @@ def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> 
             needs=used(m12),
             bounds="E1.2-m12-like-wifi",
         ),
-        claim(
-            f"E1.3-m12-beats-regular{suffix}",
+        f"E1.3-m12-beats-regular{suffix}": claim(
             f"With both mechanisms{words}, delays are lower on average and vary less than without "
             "them.",
             "NSDI'12, Fig. 7; CS244'15, result 3",
@@ -156,29 +151,26 @@ def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> 
             needs=used(regular, m12),
             bounds="E1.3-m12-beats-regular",
         ),
-    )
+    }
 
 
 _LARGE = "6000 kB"
 _REGULAR, _REMEDIED, _WIFI = (at(each, WINDOW_KIB) for each in (MPTCP, MPTCP_M12, TCP_WIFI))
 
-CLAIMS = (
-    claim(
-        "E1.1-3g-slower",
+CLAIMS = {
+    "E1.1-3g-slower": claim(
         "A block takes much longer over 3G than over WiFi.",
         "Chen & Han, CS244'15, result 1",
         Quantity("mean(TCP 3G) / mean(TCP WiFi)", MEAN.ratio(at(wifi_3g.TCP_3G), at(TCP_WIFI))),
     ),
-    *_claims_about(MPTCP_M12, "", ""),
-    claim(
-        "E1.4-littles-law",
+    **_claims_about(MPTCP_M12, "", ""),
+    "E1.4-littles-law": claim(
         "The mean delay of a block is the send buffer divided by the goodput, minus the return "
         "path's delay.",
         "this project, by Little's law; NSDI'12: the send buffer is the reason for WiFi's delay",
         map(_little, REVERSE_DELAY_MS),
     ),
-    claim(
-        "E1.5-both-paths-used",
+    "E1.5-both-paths-used": claim(
         "Both paths carry data; otherwise the figure would show nothing about MPTCP.",
         "CS244'15, challenge II",
         (
@@ -186,16 +178,14 @@ CLAIMS = (
             for curve in (MPTCP, MPTCP_M12)
         ),
     ),
-    claim(
-        "E1.6-control",
+    "E1.6-control": claim(
         "The mechanisms matter less when buffers are large (negative control).",
         "CS244'15, challenge II; control with both buffers: this project",
         _control("200 KiB", at, _LARGE, control, "in both buffers"),
         needs=used(at(MPTCP), at(MPTCP_M12)),
     ),
-    *_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
-    claim(
-        "E1.7-regular-slower-than-wifi",
+    **_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
+    "E1.7-regular-slower-than-wifi": claim(
         "Without the mechanisms, MPTCP increases the delay over that of TCP over WiFi.",
         "CS244'15, motivation and extension",
         Quantity("mean(regular) / mean(TCP WiFi)", MEAN.ratio(at(MPTCP), at(TCP_WIFI))),
@@ -205,8 +195,7 @@ CLAIMS = (
         ),
         needs=all_of(used(at(MPTCP)), used(asked(MPTCP))),
     ),
-    claim(
-        "E1.8-window-full",
+    "E1.8-window-full": claim(
         "With a small receive buffer, MPTCP frequently waits with a full receive window while WiFi "
         "is idle. The mechanisms make this rarer.",
         "Bonaventure's account of NSDI'12; buffer: this project",
@@ -223,19 +212,18 @@ CLAIMS = (
         needs=used(_REGULAR, _REMEDIED),
         where=f"receive buffer of {WINDOW_KIB} KiB",
     ),
-    *_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),
-    claim(
-        "E1.6-control-receive",
+    **_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),
+    "E1.6-control-receive": claim(
         "The mechanisms matter less when the receive buffer alone is large (negative control).",
         "CS244'15, challenge II: 32 KiB against a large default, as requested from Linux",
         _control("32 KiB", asked, _LARGE, partial(asked, receive=CONTROL), "of receive buffer"),
         needs=used(asked(MPTCP), asked(MPTCP_M12)),
         bounds="E1.6-control",
     ),
-)
+}
 
 
-def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
+def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> panels.Draw:
     """A metric over the receive buffer."""
     curves = panels.curves(wifi_3g.STYLES, *drawn or CURVES, send="200KiB", jitter_model="fifo")
     words = "receive buffer (KiB); claims are judged at 200"
@@ -243,8 +231,7 @@ def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
     return panels.over("receive_kib", metric, curves, words, **look)
 
 
-def notes(results: Results) -> list[str]:
-    """The measured numbers behind the sweep, the jitter models and the forms of M2."""
+def _notes(results: Results) -> list[str]:
     mean, goodput, p95, p99 = (of.texts(results, at) for of in (MEAN, GOODPUT, P95, metrics.P99))
     on_3g = share("3g").text(results, at(MPTCP, 32))
     send_limited = metrics.SEND_BUFFER_LIMITED.text(results, at(MPTCP))
@@ -282,6 +269,36 @@ def notes(results: Results) -> list[str]:
     ]
 
 
+PANELS = {
+    "Delay of a block: CDF": (
+        "Share of blocks delivered within a given delay. Curves further left are faster. Both "
+        "buffers are 200 KiB. “2012” marks the penalisation of NSDI'12; M1,2 without this mark "
+        "uses that of CoNEXT'13.",
+        panels.distribution(figures.cdf, _DELAYS),
+    ),
+    "Delay of a block: tail (CCDF)": (
+        "Share of blocks that take longer, on a logarithmic scale: the tail that users feel.",
+        panels.distribution(figures.ccdf, _DELAYS),
+    ),
+    "Delay of a block: density (PDF)": (
+        "The form of the figure in the paper and in CS244. The area under each curve is 1.",
+        panels.distribution(figures.pdf, _DELAYS),
+    ),
+    "Mean delay over the receive buffer": (
+        "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
+        "3G. From 200 KiB on, the send buffer is the limit.",
+        _sweep(metrics.MEAN_OF_BLOCK, log=True),
+    ),
+    "Goodput over the receive buffer": (
+        "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
+        _sweep(GOODPUT, top=11, lines={10: "sum of the link rates"}),
+    ),
+    "Share of 3G": (
+        "Shows that MPTCP used both paths, and the reason for no effect at 32 KiB.",
+        _sweep(share("3g", "3G"), MPTCP, MPTCP_M12),
+    ),
+}
+
 ENTRY = Entry(
     title="Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)",
     question="An application writes 8 KiB blocks as fast as the stack accepts them. How long "
@@ -313,47 +330,13 @@ ENTRY = Entry(
         ("remedies",),
         (*ON_MININET, original("original kernel, clean links")),
     ),
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E1.2-m12-like-wifi",
-    panels=(
-        Panel(
-            "Delay of a block: CDF",
-            "Share of blocks delivered within a given delay. Curves further left are faster. Both "
-            "buffers are 200 KiB. “2012” marks the penalisation of NSDI'12; M1,2 without this mark "
-            "uses that of CoNEXT'13.",
-            panels.distribution(figures.cdf, _DELAYS),
-        ),
-        Panel(
-            "Delay of a block: tail (CCDF)",
-            "Share of blocks that take longer, on a logarithmic scale: the tail that users feel.",
-            panels.distribution(figures.ccdf, _DELAYS),
-        ),
-        Panel(
-            "Delay of a block: density (PDF)",
-            "The form of the figure in the paper and in CS244. The area under each curve is 1.",
-            panels.distribution(figures.pdf, _DELAYS),
-        ),
-        Panel(
-            "Mean delay over the receive buffer",
-            "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
-            "3G. From 200 KiB on, the send buffer is the limit.",
-            _sweep(metrics.MEAN_OF_BLOCK, log=True),
-        ),
-        Panel(
-            "Goodput over the receive buffer",
-            "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            _sweep(GOODPUT, top=11, lines={10: "sum of the link rates"}),
-        ),
-        Panel(
-            "Share of 3G",
-            "Shows that MPTCP used both paths, and the reason for no effect at 32 KiB.",
-            _sweep(share("3g", "3G"), MPTCP, MPTCP_M12),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "curve; send: send buffer; receive: receive buffer; jitter_model: jitter",
         "3g",
         (GOODPUT, MEAN, metrics.P50, P95, metrics.P99, metrics.IQR),
     ),
-    notes=notes,
+    notes=_notes,
 )

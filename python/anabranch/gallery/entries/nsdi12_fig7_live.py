@@ -4,23 +4,21 @@ import dataclasses
 from collections.abc import Sequence
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI, used
-from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import BLUE, GREY, ORANGE, SKY, Style, cdf, right_edge
 from anabranch.results.folder import Results
 
 BUFFER = "200KiB"
 SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}
-COLOURS = {VIRTUAL: figures.SKY, ENGINE: figures.BLUE, KERNEL: figures.ORANGE}
+COLOURS = {VIRTUAL: SKY, ENGINE: BLUE, KERNEL: ORANGE}
 
 at = Factors("hosts", "curve")
 
@@ -55,24 +53,21 @@ def _same_in_real_time(name: str, metric: Metric) -> tuple[Quantity, ...]:
 _LINUX_WIFI, _LINUX_MPTCP = at(KERNEL, TCP_WIFI), at(KERNEL, MPTCP)
 _REMEDIED = at(ENGINE, MPTCP_M12)
 
-CLAIMS = (
-    claim(
-        "K1-virtual-is-real",
+CLAIMS = {
+    "K1-virtual-is-real": claim(
         "The engine has the same goodput and mean delay in virtual time as in real time.",
         "this project",
         _same_in_real_time("goodput", GOODPUT),
         _same_in_real_time("mean delay", MEAN),
         needs=used(at(VIRTUAL, MPTCP), at(ENGINE, MPTCP)),
     ),
-    claim(
-        "K2-linux-is-harmed",
+    "K2-linux-is-harmed": claim(
         "Today's Linux is slower with MPTCP over WiFi and 3G than with TCP over WiFi.",
         "this project; NSDI'12, Fig. 4 and 7, for the Linux of 2012",
         Quantity("goodput, Linux: MPTCP / TCP over WiFi", GOODPUT.ratio(_LINUX_MPTCP, _LINUX_WIFI)),
         needs=used(_LINUX_MPTCP),
     ),
-    claim(
-        "K3-cured",
+    "K3-cured": claim(
         "On the same links, the engine with both mechanisms keeps up with Linux's TCP over WiFi "
         "and is faster than Linux's MPTCP.",
         "this project; NSDI'12, Fig. 7",
@@ -83,26 +78,26 @@ CLAIMS = (
         Quantity("mean delay: M1,2 / Linux's MPTCP", MEAN.ratio(_REMEDIED, _LINUX_MPTCP), "delay"),
         needs=used(_REMEDIED, _LINUX_MPTCP),
     ),
-)
+}
 
 
 def _delays(hosts: str) -> panels.Draw:
-    def draw(results: Results, axes: Axes) -> None:
+    def draw(results: Results, axes: panels.Axes) -> None:
         drawn = {c: (results.delays(**at(hosts, c)), wifi_3g.STYLES[c]) for c in curves(hosts)}
-        figures.cdf(axes, drawn, right=_right_edge(results))
+        cdf(axes, drawn, right=_right_edge(results))
 
     return draw
 
 
 def _right_edge(results: Results) -> float:
     """The right end of the axes, common to all three panels so that they can be compared."""
-    return figures.right_edge(
+    return right_edge(
         [results.delays(**at(hosts, curve)) for hosts in HOSTS for curve in curves(hosts)], 0.995
     )
 
 
 def _bars(metric: Metric) -> panels.Draw:
-    def draw(results: Results, axes: Axes) -> None:
+    def draw(results: Results, axes: panels.Axes) -> None:
         panels.bars(
             {curve.replace(" over ", "\n"): curve for curve in CURVES},
             lambda hosts, c: metric.median(at(hosts, c)) if c in curves(hosts) else None,
@@ -112,14 +107,14 @@ def _bars(metric: Metric) -> panels.Draw:
         )(results, axes)
         axes.annotate(
             "Linux has\nneither", (len(CURVES) - 1 + 0.15, 0), xytext=(0, 4),
-            textcoords="offset points", fontsize=6.5, color=figures.GREY,
+            textcoords="offset points", fontsize=6.5, color=GREY,
         )  # fmt: skip
         axes.set_xlim(-0.5, len(CURVES) - 0.3)
 
     return draw
 
 
-def _draw_lateness(results: Results, axes: Axes) -> None:
+def _draw_lateness(results: Results, axes: panels.Axes) -> None:
     runs = results.runs.drop_nulls("late_p999_ms")
     for hosts in (ENGINE, KERNEL):
         own = runs.filter(runs["hosts"] == hosts)
@@ -127,14 +122,13 @@ def _draw_lateness(results: Results, axes: Axes) -> None:
             own["late_p999_ms"], own["late_share"] * 100, "o", markersize=4,
             color=COLOURS[hosts], label=hosts,
         )  # fmt: skip
-    axes.axvline(5, color=figures.GREY, linewidth=0.8)
-    axes.axhline(1, color=figures.GREY, linewidth=0.8)
+    axes.axvline(5, color=GREY, linewidth=0.8)
+    axes.axhline(1, color=GREY, linewidth=0.8)
     words = "lateness of packets, 99.9th percentile (ms)", "packets later than 1 ms (%)"
     panels.dress(axes, {"span": (0, 5.5), "top": 1.1}, *words)
 
 
-def notes(results: Results) -> list[str]:
-    """The goodputs side by side, how buffers differ, and the emulator's lateness."""
+def _notes(results: Results) -> list[str]:
     goodput = GOODPUT.texts(results, at)
     return [
         f"Goodput of MPTCP without the mechanisms: {goodput(VIRTUAL, MPTCP)} in virtual time, "
@@ -148,6 +142,26 @@ def notes(results: Results) -> list[str]:
         real_time.lateness(results),
     ]
 
+
+PANELS = {
+    **{
+        f"Delay of a block: {hosts}": (
+            "Share of blocks delivered within a given delay. Curves further left are faster. "
+            "The three panels have the same axes.",
+            _delays(hosts),
+        )
+        for hosts in HOSTS
+    },
+    "Goodput": (
+        "Where a bar of MPTCP is below that of TCP over WiFi, adding a path does harm.",
+        _bars(GOODPUT),
+    ),
+    "Mean delay of a block": ("On a logarithmic scale.", _bars(MEAN_OF_BLOCK)),
+    "Lateness of the emulator": (
+        "One point for each run in real time. Beyond the grey lines, a run would be invalid.",
+        _draw_lateness,
+    ),
+}
 
 ENTRY = Entry(
     title="Delay of 8 KiB blocks: virtual time, real time, and Linux (NSDI 2012, Figure 7)",
@@ -166,30 +180,9 @@ ENTRY = Entry(
     full=Tier("full", seeds=10, measured_s=60),
     design=joined(*(grid(_cell, hosts=(hosts,), curve=curves(hosts)) for hosts in HOSTS)),
     not_varied_because=REAL_TIME,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="K2-linux-is-harmed",
-    panels=(
-        *(
-            Panel(
-                f"Delay of a block: {hosts}",
-                "Share of blocks delivered within a given delay. Curves further left are faster. "
-                "The three panels have the same axes.",
-                _delays(hosts),
-            )
-            for hosts in HOSTS
-        ),
-        Panel(
-            "Goodput",
-            "Where a bar of MPTCP is below that of TCP over WiFi, adding a path does harm.",
-            _bars(GOODPUT),
-        ),
-        Panel("Mean delay of a block", "On a logarithmic scale.", _bars(MEAN_OF_BLOCK)),
-        Panel(
-            "Lateness of the emulator",
-            "One point for each run in real time. Beyond the grey lines, a run would be invalid.",
-            _draw_lateness,
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("hosts; curve", "3g", (GOODPUT, MEAN, P50, P95, P99)),
-    notes=notes,
+    notes=_notes,
 )

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, NetworkPath, RequestResponse
@@ -142,9 +141,8 @@ def _queue_grows(results: Results) -> str | None:
 
 _SHAPE = "NSDI'12 (shape); threshold: this project"
 
-CLAIMS = (
-    claim(
-        "E3.weak-3g-harms",
+CLAIMS = {
+    "E3.weak-3g-harms": claim(
         "Next to 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi at every "
         "buffer.",
         _SHAPE,
@@ -152,8 +150,7 @@ CLAIMS = (
         needs=_carried("3g", *at.every(WEAK, MPTCP, WEAK_BUFFERS_KB)),
         where="goodput",
     ),
-    claim(
-        "E3.weak-3g-cured",
+    "E3.weak-3g-cured": claim(
         "Next to 3G of 50 kbit/s, Multipath TCP with M1,2 is no slower than TCP over WiFi at "
         "every buffer.",
         _SHAPE,
@@ -161,8 +158,7 @@ CLAIMS = (
         needs=_carried("3g", *at.every(WEAK, MPTCP_M12, WEAK_BUFFERS_KB)),
         where="goodput",
     ),
-    claim(
-        "E3.unequal",
+    "E3.unequal": claim(
         "Over a fast link and a link of a tenth of its rate, Multipath TCP with M1,2 keeps the "
         "goodput of the fast link.",
         _SHAPE,
@@ -170,8 +166,7 @@ CLAIMS = (
         needs=_carried("two", *at.every(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB)),
         where="goodput",
     ),
-    claim(
-        "E3.symmetric",
+    "E3.symmetric": claim(
         "Over three equal links, M1,2 change nothing (negative control).",
         "NSDI'12 (shape, from memory)",
         at_every(
@@ -183,8 +178,7 @@ CLAIMS = (
         needs=_carried("three", *at.every(SYMMETRIC, MPTCP, FAST_BUFFERS_KB)),
         where="goodput",
     ),
-    claim(
-        "E3.memory",
+    "E3.memory": claim(
         "M3 and M4 save memory and cost little goodput.",
         "NSDI'12 §4.2 (shape, from memory); thresholds: this project",
         Quantity("buffers with M3,4 / fixed", ratio(_memory_of(M34), _memory_of(FIXED)), "buffers"),
@@ -195,8 +189,7 @@ CLAIMS = (
         ),
         needs=_carried("3g", at(MEMORY, M34, CONFIGURED_KB)),
     ),
-    claim(
-        "E3.receive-queue",
+    "E3.receive-queue": claim(
         "With any number of subflows, the receiver inserts out-of-order segments almost without "
         "searching its queue.",
         "NSDI'12 §4.3 (shape): shortcuts per subflow; threshold: this project",
@@ -209,21 +202,19 @@ CLAIMS = (
         ),
         needs=_queue_grows,
     ),
-    claim(
-        "E3.short-flows-gain",
+    "E3.short-flows-gain": claim(
         "Files of 100 kB and more arrive sooner over two links.",
         "NSDI'12 (shape, from memory)",
         _files(_LONG_KB),
         needs=_carried("two", *at.every(SHORT, MPTCP, _LONG_KB)),
     ),
-    claim(
-        "E3.short-flows-control",
+    "E3.short-flows-control": claim(
         "Files of up to 30 kB do not arrive sooner over two links: they are complete before the "
         "second subflow helps.",
         "NSDI'12 (shape, from memory); tolerance: this project",
         _files(_SHORT_KB),
     ),
-)
+}
 
 
 def _over_buffers(network: str, single: str, buffers_kb: Sequence[int]) -> panels.Draw:
@@ -231,7 +222,7 @@ def _over_buffers(network: str, single: str, buffers_kb: Sequence[int]) -> panel
     return panels.over("size", GOODPUT, curves, "send and receive buffer (kB)", ticks=buffers_kb)
 
 
-def _draw_memory(results: Results, axes: Axes) -> None:
+def _draw_memory(results: Results, axes: panels.Axes) -> None:
     for place, curve in enumerate(_MEMORY):
         height = median(_memory_of(curve))(results).value
         axes.bar(place, height, 0.6, color=STYLES[curve].colour, alpha=0.75)
@@ -241,8 +232,7 @@ def _draw_memory(results: Results, axes: Axes) -> None:
     axes.set_ylabel("send + receive buffer at the end (MB)")
 
 
-def notes(results: Results) -> list[str]:
-    """Memory, the receive queue, and why small buffers stay on one of three links."""
+def _notes(results: Results) -> list[str]:
     memory = "; ".join(f"{c} {np.median(_memory_of(c)(results)):.2f} MB" for c in _MEMORY)
 
     def waiting(count: int) -> str:
@@ -266,6 +256,32 @@ def notes(results: Results) -> list[str]:
         "The links of 1 Gbit/s run at a tenth of their rate, with the same round-trip time.",
     ]
 
+
+PANELS = {
+    "WiFi and 3G of 50 kbit/s": (
+        "M1,2 keep a nearly useless path from doing harm.",
+        _over_buffers(WEAK, TCP_WIFI, WEAK_BUFFERS_KB),
+    ),
+    "Unequal links": ("100 and 10 Mbit/s.", _over_buffers(UNEQUAL, TCP, FAST_BUFFERS_KB)),
+    "Three equal links": (
+        "M1,2 have nothing to repair: goodput is the same with and without them.",
+        _over_buffers(SYMMETRIC, TCP, FAST_BUFFERS_KB),
+    ),
+    "Memory": ("Buffers at the end of the run, and goodput.", _draw_memory),
+    "Short flows": (
+        "Above 1, two links are faster.",
+        panels.points(
+            FILES_KB,
+            lambda _, kb: _flow_ratio(kb),
+            {MPTCP: STYLES[MPTCP]},
+            "size of the file (kB)",
+            "time of TCP / time of MPTCP",
+            ticks=FILES_KB,
+            bottom=None,
+            lines={1: "TCP"},
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Weak 3G, fast links, memory, receive queue and short flows (NSDI 2012)",
@@ -297,38 +313,11 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=wifi_3g.NSDI12_SYSTEM,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="E3.weak-3g-cured",
-    panels=(
-        Panel(
-            "WiFi and 3G of 50 kbit/s",
-            "M1,2 keep a nearly useless path from doing harm.",
-            _over_buffers(WEAK, TCP_WIFI, WEAK_BUFFERS_KB),
-        ),
-        Panel("Unequal links", "100 and 10 Mbit/s.", _over_buffers(UNEQUAL, TCP, FAST_BUFFERS_KB)),
-        Panel(
-            "Three equal links",
-            "M1,2 have nothing to repair: goodput is the same with and without them.",
-            _over_buffers(SYMMETRIC, TCP, FAST_BUFFERS_KB),
-        ),
-        Panel("Memory", "Buffers at the end of the run, and goodput.", _draw_memory),
-        Panel(
-            "Short flows",
-            "Above 1, two links are faster.",
-            panels.points(
-                FILES_KB,
-                lambda _, kb: _flow_ratio(kb),
-                {MPTCP: STYLES[MPTCP]},
-                "size of the file (kB)",
-                "time of TCP / time of MPTCP",
-                ticks=FILES_KB,
-                bottom=None,
-                lines={1: "TCP"},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), metrics.REINJECTIONS)
     ),
-    notes=notes,
+    notes=_notes,
 )

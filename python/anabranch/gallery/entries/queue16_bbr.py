@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, in_words, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS, access, flow, network_path
 from anabranch.gallery.shared.uncertain import QUEUES
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -138,9 +138,8 @@ def share(curve: str, experiment: str, size: float = 0.0) -> Measure:
 
 _PAPER = "ACM Queue 2016"
 
-CLAIMS = (
-    claim(
-        "Q16.a-cubic-tenth",
+CLAIMS = {
+    "Q16.a-cubic-tenth": claim(
         "With 0.1 % of random losses, CUBIC has a tenth of its goodput.",
         f"{_PAPER}, figure 8: 'decreases by 10 times at 0.1 % loss'",
         Quantity(
@@ -148,8 +147,7 @@ CLAIMS = (
             GOODPUT.ratio(at(LOSS, CUBIC, size=0.1), at(LOSS, CUBIC, size=0.001)),
         ),
     ),
-    claim(
-        "Q16.b-cubic-stalls",
+    "Q16.b-cubic-stalls": claim(
         "With 1 % of random losses and more, CUBIC stalls.",
         f"{_PAPER}, figure 8; threshold: this project",
         for_each(
@@ -159,8 +157,7 @@ CLAIMS = (
             "goodput of CUBIC / possible, 1 to 15 % of losses",
         ),
     ),
-    claim(
-        "Q16.c-bbr-maximum",
+    "Q16.c-bbr-maximum": claim(
         "Up to 5 % of random losses, BBR has the largest possible goodput.",
         f"{_PAPER}, figure 8; threshold: this project",
         for_each(
@@ -170,14 +167,12 @@ CLAIMS = (
             "goodput of BBR / possible, up to 5 % of losses",
         ),
     ),
-    claim(
-        "Q16.d-bbr-close",
+    "Q16.d-bbr-close": claim(
         "With 15 % of random losses, BBR comes close to the largest possible goodput.",
         f"{_PAPER}, figure 8; threshold: this project",
         Quantity("goodput of BBR / possible, 15 % of losses", _of_possible(BBR, 15.0)),
     ),
-    claim(
-        "Q16.e-bbr-short-queue",
+    "Q16.e-bbr-short-queue": claim(
         "The round-trip time of BBR does not depend on the size of the buffer.",
         f"{_PAPER}, figure 10; sizes, threshold: this project",
         Quantity(
@@ -185,8 +180,7 @@ CLAIMS = (
             ratio(rtt_ms(BBR, BUFFERS_KB[-1]), rtt_ms(BBR, BUFFERS_KB[0])),
         ),
     ),
-    claim(
-        "Q16.f-cubic-fills",
+    "Q16.f-cubic-fills": claim(
         "CUBIC fills the buffer, so its round-trip time grows with the buffer's size.",
         f"{_PAPER}, figure 10: 'linearly'; sizes: this project",
         for_each(
@@ -196,38 +190,33 @@ CLAIMS = (
             "median RTT of CUBIC over that with half of the buffer",
         ),
     ),
-    claim(
-        "Q16.g-bbr-fair",
+    "Q16.g-bbr-fair": claim(
         "Five BBR flows converge to equal shares.",
         f"{_PAPER}, figure 6; threshold: this project",
         Quantity("goodput of the slowest of five flows / equal share", median(smallest_share(BBR))),
     ),
-    claim(
-        "Q16.h-large-buffers",
+    "Q16.h-large-buffers": claim(
         "With a queue of several bandwidth-delay products, CUBIC gets more than its fair share "
         "next to BBR.",
         f"{_PAPER}, on competition with loss-based control; 8 products: this project",
         Quantity(f"share of BBR, queue of {BDPS[-1]} products", share(BBR, NEXT, BDPS[-1])),
     ),
-    claim(
-        "Q16.i-subflows",
+    "Q16.i-subflows": claim(
         "Two subflows with BBR get about two thirds of a bottleneck next to a TCP flow with BBR, "
         "as nothing couples them.",
         "this project: each subflow counts as a flow",
         Quantity("share of two subflows with BBR", share(BBR, MULTIPATH)),
     ),
-    claim(
-        "Q16.j-subflows-3",
+    "Q16.j-subflows-3": claim(
         "So do two subflows with version 3.",
         "this project: each subflow counts as a flow",
         Quantity("share of two subflows with BBR version 3", share(BBR3, MULTIPATH)),
         bounds="Q16.i-subflows",
     ),
-)
+}
 
 
-def notes(results: Results) -> list[str]:
-    """Shares next to other flows."""
+def _notes(results: Results) -> list[str]:
     next_to = "; ".join(
         f"queue of {size} products: {_shares(results, (BBR, BBR3), NEXT, size)}" for size in BDPS
     )
@@ -252,6 +241,56 @@ def _shares(results: Results, curves: Sequence[str], experiment: str, size: floa
     return in_words(results, curves, lambda curve: share(curve, experiment, size))
 
 
+PANELS = {
+    "Random losses": (
+        "Goodput over the largest possible one.",
+        panels.points(
+            LOSSES_PERCENT,
+            _of_possible,
+            STYLES,
+            "loss rate (%)",
+            "goodput / possible",
+            ticks=LOSSES_PERCENT,
+            lines={1: ""},
+        ),
+    ),
+    "Large buffers": (
+        "Eight flows over 128 kbit/s.",
+        panels.points(
+            BUFFERS_KB,
+            _rtt_s,
+            STYLES,
+            "buffer (kB)",
+            "median round-trip time (s)",
+            ticks=BUFFERS_KB,
+        ),
+    ),
+    "Next to CUBIC": (
+        "Share of one flow next to a CUBIC flow.",
+        panels.points(
+            BDPS,
+            lambda curve, size: share(curve, NEXT, size),
+            {curve: STYLES[curve] for curve in (BBR, BBR3)},
+            "queue (bandwidth-delay products)",
+            "share",
+            ticks=BDPS,
+            lines={0.5: "equal"},
+            top=1,
+        ),
+    ),
+    "Two subflows next to one TCP flow": (
+        "Over one bottleneck, with the same congestion control.",
+        panels.bars(
+            ("two subflows",),
+            lambda curve, _: share(curve, MULTIPATH),
+            {**STYLES, LIA: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "^")},
+            "share",
+            lines={0.5: "equal", 2 / 3: "as two flows"},
+            top=1,
+        ),
+    ),
+}
+
 ENTRY = Entry(
     title="BBR over bufferbloated and lossy paths, and next to other flows (ACM Queue 2016)",
     question="How do losses and large buffers affect BBR and CUBIC? What do flows and subflows "
@@ -271,61 +310,9 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=20),
     design=cells,
     uncertain_parameters=QUEUES,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="Q16.c-bbr-maximum",
-    panels=(
-        Panel(
-            "Random losses",
-            "Goodput over the largest possible one.",
-            panels.points(
-                LOSSES_PERCENT,
-                _of_possible,
-                STYLES,
-                "loss rate (%)",
-                "goodput / possible",
-                ticks=LOSSES_PERCENT,
-                lines={1: ""},
-            ),
-        ),
-        Panel(
-            "Large buffers",
-            "Eight flows over 128 kbit/s.",
-            panels.points(
-                BUFFERS_KB,
-                _rtt_s,
-                STYLES,
-                "buffer (kB)",
-                "median round-trip time (s)",
-                ticks=BUFFERS_KB,
-            ),
-        ),
-        Panel(
-            "Next to CUBIC",
-            "Share of one flow next to a CUBIC flow.",
-            panels.points(
-                BDPS,
-                lambda curve, size: share(curve, NEXT, size),
-                {curve: STYLES[curve] for curve in (BBR, BBR3)},
-                "queue (bandwidth-delay products)",
-                "share",
-                ticks=BDPS,
-                lines={0.5: "equal"},
-                top=1,
-            ),
-        ),
-        Panel(
-            "Two subflows next to one TCP flow",
-            "Over one bottleneck, with the same congestion control.",
-            panels.bars(
-                ("two subflows",),
-                lambda curve, _: share(curve, MULTIPATH),
-                {**STYLES, LIA: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "^")},
-                "share",
-                lines={0.5: "equal", 2 / 3: "as two flows"},
-                top=1,
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("experiment; size; curve: congestion control", "link", (GOODPUT,)),
-    notes=notes,
+    notes=_notes,
 )

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, share
 from anabranch.gallery.shared.connections import network_path, outages, upload
 from anabranch.gallery.shared.uncertain import LINKS
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Cbr, Connection
 
@@ -65,41 +65,35 @@ def _shares(event: str, load: str, stacks: Sequence[str]) -> tuple[Quantity, ...
     )
 
 
-CLAIMS = (
-    claim(
-        "RP.a-uses-wan",
+CLAIMS = {
+    "RP.a-uses-wan": claim(
         "While no path fails, messages use the path with the lower delay; otherwise the other "
         "claims would show nothing.",
         "this project",
         _shares(NEVER, MESSAGES, tuple(STYLES)),
     ),
-    claim(
-        "RP.b-hardly-returns",
+    "RP.b-hardly-returns": claim(
         "After WAN's address was removed and added again, Linux sends almost no messages over the "
         "new subflow.",
         "mptcp_net-next 581: almost nothing, for minutes or for ever",
         _shares(SHORT, MESSAGES, (CUBIC, BBR)),
     ),
-    claim(
-        "RP.c-half-returns",
+    "RP.c-half-returns": claim(
         "A stream that does not wait for acknowledgements returns to WAN in part.",
         "this project",
         _shares(SHORT, STREAM, (CUBIC,)),
     ),
-    claim(
-        "RP.d-backup-returns",
+    "RP.d-backup-returns": claim(
         "With 5G as a backup, Linux returns to WAN.",
         "mptcp_net-next 581: a developer's proposal",
         _shares(SHORT, MESSAGES, (BACKUP,)),
     ),
-    claim(
-        "RP.e-engine-returns",
+    "RP.e-engine-returns": claim(
         "The engine's scheduler returns to WAN.",
         "this project",
         _shares(SHORT, MESSAGES, (ENGINE,)),
     ),
-    claim(
-        "RP.f-gives-up",
+    "RP.f-gives-up": claim(
         "On a path that is silent, Linux gives up the subflow after about 16 minutes: a path that "
         "is back after 12 minutes is used again, and one that is back after 18 minutes is not.",
         "mptcp_net-next 616: '~16 minutes'; 440 and mptcpd 291: not opened again",
@@ -112,12 +106,10 @@ CLAIMS = (
             for minutes, silence in (("12", TWELVE), ("18", EIGHTEEN))
         ),
     ),
-)
+}
 
 
-def notes(results: Results) -> list[str]:
-    """The shares, their cause, and what the reports leave open."""
-
+def _notes(results: Results) -> list[str]:
     def shares(event: str, load: str) -> str:
         text = WAN.texts(results, partial(at, event=event, load=load))
         found = "; ".join(f"{stack} {text(stack)}" for stack in STYLES)
@@ -134,6 +126,16 @@ def notes(results: Results) -> list[str]:
 
 _QUICK = Tier("quick", seeds=5, measured_s=_MEASURED_S)
 _LASTS_S = _QUICK.warm_up_s + _QUICK.measured_s
+
+PANELS = {
+    f"WAN's share: {load}": (
+        f"Share of the bytes of {load} that leave over WAN.",
+        panels.bars_of(
+            {"no failure": NEVER, "away for 20 s": SHORT}, WAN, partial(at, load=load), STYLES
+        ),
+    )
+    for load in _WORKLOADS
+}
 
 ENTRY = Entry(
     title="Public reports about paths that return",
@@ -157,18 +159,9 @@ ENTRY = Entry(
         grid(cell, event=(TWELVE, EIGHTEEN), stack=(BACKUP,), load=(MESSAGES,)),
     ),
     uncertain_parameters=LINKS,
-    claims=CLAIMS,
+    claims=named(CLAIMS),
     headline="RP.b-hardly-returns",
-    panels=tuple(
-        Panel(
-            f"WAN's share: {load}",
-            f"Share of the bytes of {load} that leave over WAN.",
-            panels.bars_of(
-                {"no failure": NEVER, "away for 20 s": SHORT}, WAN, partial(at, load=load), STYLES
-            ),
-        )
-        for load in _WORKLOADS
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview("event; load; stack", "wan", (WAN, GOODPUT)),
-    notes=notes,
+    notes=_notes,
 )

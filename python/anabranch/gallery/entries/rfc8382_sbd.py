@@ -2,20 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier
-from anabranch.gallery.measures import Values, derived, estimate, mean, median, part_of
+from anabranch.gallery.measures import Values, derived, mean, median, of_means, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
-from anabranch.gallery.panels import Draw
 from anabranch.gallery.shared.connections import access, flow, network_path
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, ORANGE, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import (
     CrossTraffic,
@@ -128,20 +126,16 @@ _RIGHT = {
 }
 """100 for each setting with a right verdict, and 0 for the others."""
 
-
-def _accuracy(a: Any, b: Any, axis: int) -> Any:
-    """The mean of two shares of right verdicts; a detector that always says the same has 50 %."""
-    return (np.mean(a, axis=axis) + np.mean(b, axis=axis)) / 2
-
+_ACCURACY = of_means(lambda a, b: (a + b) / 2, *_RIGHT.values(), of="settings")
+"""The mean of two shares of right verdicts; a detector that always says the same has 50 %."""
 
 _GAIN = derived(np.divide, _goodputs(DETECTION, DISJOINT), _goodputs(LIA, DISJOINT))
 _SOURCE = "RFC 8382; threshold: this project"
 
 _claim = partial(claim, needs=both_used(DETECTION))
 
-CLAIMS = (
-    _claim(
-        "E12.a-shared",
+CLAIMS = {
+    "E12.a-shared": _claim(
         "The sender detects that subflows share a bottleneck.",
         _SOURCE,
         Quantity(
@@ -150,8 +144,7 @@ CLAIMS = (
         ),
         where=SHARED,
     ),
-    _claim(
-        "E12.b-disjoint",
+    "E12.b-disjoint": _claim(
         "The sender detects that subflows have different bottlenecks.",
         _SOURCE,
         Quantity(
@@ -160,32 +153,28 @@ CLAIMS = (
         ),
         where=DISJOINT,
     ),
-    _claim(
-        "E12.e-balanced-accuracy",
+    "E12.e-balanced-accuracy": _claim(
         "The sender distinguishes shared from separate bottlenecks.",
         _SOURCE,
         Quantity(
-            "balanced accuracy: mean of the shares of settings with a right verdict",
-            estimate(_accuracy, _RIGHT[SHARED], _RIGHT[DISJOINT], of="settings"),
+            "balanced accuracy: mean of the shares of settings with a right verdict", _ACCURACY
         ),
     ),
-    claim(
-        "E12.c-uncoupled-gains",
+    "E12.c-uncoupled-gains": claim(
         "With two bottlenecks, coupling only subflows that share a bottleneck costs no goodput.",
         "Ferlin's thesis; threshold: this project",
         Quantity("median of goodput with detection / always coupled", median(_GAIN, of="settings")),
         needs=both_used(*STYLES),
         where=DISJOINT,
     ),
-    _claim(
-        "E12.d-fair",
+    "E12.d-fair": _claim(
         "With one bottleneck, TCP keeps its share.",
         "RFC 6356 §2, goal 2; range: this project",
         Quantity(
             "median share of TCP, one bottleneck", median(tcp_shares(DETECTION), of="settings")
         ),
     ),
-)
+}
 
 
 _VERDICTS = {
@@ -194,15 +183,14 @@ _VERDICTS = {
 }
 
 
-def _goodput(environment: str, connection: str) -> Draw:
+def _goodput(environment: str, connection: str) -> panels.Draw:
     drawn = {
         curve: (_goodputs(curve, environment, connection), style) for curve, style in STYLES.items()
     }
     return panels.settings(drawn, GOODPUT.heading, {}, xlog=True)
 
 
-def notes(results: Results) -> list[str]:
-    """Accuracy of the detection, TCP's share, and the reason for the long warm-up."""
+def _notes(results: Results) -> list[str]:
     together = {each: np.mean(verdicts(each)(results)) for each in (SHARED, DISJOINT)}
     shares = [f"{curve} {np.median(tcp_shares(curve)(results)):.2f}" for curve in STYLES]
     return [
@@ -213,6 +201,22 @@ def notes(results: Results) -> list[str]:
         "for another 17.5 s.",
     ]
 
+
+PANELS = {
+    "Verdicts": (
+        "Ideally, the curve for one bottleneck follows the right edge, and the curve for two "
+        "bottlenecks the left edge.",
+        panels.settings(_VERDICTS, "time in which both are coupled (%)", {50: ""}, span=(0, 100)),
+    ),
+    "Two bottlenecks: Multipath TCP": (
+        "The curve further to the right has more goodput.",
+        _goodput(DISJOINT, "main"),
+    ),
+    "One bottleneck: TCP next to Multipath TCP": (
+        "Where the curve with detection lies left of the other, the detection costs TCP goodput.",
+        _goodput(SHARED, "tcp"),
+    ),
+}
 
 ENTRY = Entry(
     title="Shared-bottleneck detection (RFC 8382)",
@@ -234,28 +238,8 @@ ENTRY = Entry(
     full=Tier("full", seeds=3, measured_s=100, warm_up_s=55),
     design=cells,
     not_varied_because=A_DESIGN,
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Verdicts",
-            "Ideally, the curve for one bottleneck follows the right edge, and the curve for two "
-            "bottlenecks the left edge.",
-            panels.settings(
-                _VERDICTS, "time in which both are coupled (%)", {50: ""}, span=(0, 100)
-            ),
-        ),
-        Panel(
-            "Two bottlenecks: Multipath TCP",
-            "The curve further to the right has more goodput.",
-            _goodput(DISJOINT, "main"),
-        ),
-        Panel(
-            "One bottleneck: TCP next to Multipath TCP",
-            "Where the curve with detection lies left of the other, the detection costs TCP "
-            "goodput.",
-            _goodput(SHARED, "tcp"),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("environment; curve; connection", "two", (GOODPUT, COUPLED)),
-    notes=notes,
+    notes=_notes,
 )

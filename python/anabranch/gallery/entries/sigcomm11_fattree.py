@@ -8,14 +8,12 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style, estimates
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -140,9 +138,8 @@ def _eight_over_tcp(words: str, of: Callable[[str, int], Values], bound: str) ->
 
 _claim = partial(claim, needs=_carried)
 
-CLAIMS = (
-    _claim(
-        "FT.a-tcp-collides",
+CLAIMS = {
+    "FT.a-tcp-collides": _claim(
         "TCP over one random route loses about half of the optimum, because flows collide.",
         "NSDI'11: 51 of 100 Mbit/s",
         Quantity(
@@ -150,14 +147,12 @@ CLAIMS = (
             mean(derived(lambda reached: (1 - reached) * 100, share(*_ONE))),
         ),
     ),
-    _claim(
-        "FT.b-mptcp-fills",
+    "FT.b-mptcp-fills": _claim(
         "Multipath TCP with eight subflows nearly reaches the optimum.",
         "NSDI'11: 95 of 100 Mbit/s",
         Quantity("mean goodput / optimum, LIA with 8 subflows", mean(share(*_EIGHT))),
     ),
-    _claim(
-        "FT.c-more-subflows",
+    "FT.c-more-subflows": _claim(
         "Goodput rises with the number of subflows.",
         "this project; SIGCOMM'11 asks how many subflows a FatTree needs",
         (
@@ -169,15 +164,13 @@ CLAIMS = (
             for before, after in pairwise(_STEPS)
         ),
     ),
-    _claim(
-        "FT.d-fairer",
+    "FT.d-fairer": _claim(
         "The slowest flow gains most, and flows are more equal than with TCP.",
         "SIGCOMM'11: “better fairness on many topologies”",
         _eight_over_tcp("goodput of the slowest flow", worst, "slowest"),
         _eight_over_tcp("Jain's index", jain, "index"),
     ),
-    _claim(
-        "FT.e-coupling-is-free",
+    "FT.e-coupling-is-free": _claim(
         "In this network, coupling costs no goodput: eight coupled subflows reach what eight "
         "uncoupled ones reach.",
         "this project",
@@ -186,8 +179,7 @@ CLAIMS = (
             mean_ratio(share(*_EIGHT), share(UNCOUPLED, MOST)),
         ),
     ),
-    _claim(
-        "FT.f-acknowledgements",
+    "FT.f-acknowledgements": _claim(
         "Without acknowledgements of other flows on its links, eight subflows reach the optimum.",
         "this project; explains FT.b-mptcp-fills",
         Quantity(
@@ -195,7 +187,7 @@ CLAIMS = (
             mean(share(ONE_WAY, MOST)),
         ),
     ),
-)
+}
 
 
 @by_seed
@@ -209,10 +201,10 @@ _NSDI11_PERCENT = {1: 51.0, MOST: 95.0}
 """NSDI'11: Mbit/s of 100 with TCP, and with Multipath TCP."""
 
 
-def _draw_shares(results: Results, axes: Axes) -> None:
+def _draw_shares(results: Results, axes: panels.Axes) -> None:
     for curve, counts in SUBFLOWS.items():
         points = [mean(share(curve, count), 100)(results) for count in counts]
-        figures.estimates(axes, counts, points, curve, STYLES[curve])
+        estimates(axes, counts, points, curve, STYLES[curve])
     limits = [float(allowed(LIA, count)(results).mean()) * 100 for count in ALL_COUNTS]
     axes.plot(ALL_COUNTS, limits, color="grey", linestyle=":", label="most that the routes allow")
     look = panels.Look(
@@ -232,7 +224,7 @@ _RANKED = {
 }
 
 
-def _draw_ranked(results: Results, axes: Axes) -> None:
+def _draw_ranked(results: Results, axes: panels.Axes) -> None:
     ranks = np.arange(1, TREE.hosts + 1)
     for case, style in _RANKED.items():
         goodputs = ranked(results, *case).mean(axis=0) * 100
@@ -263,8 +255,7 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "subflows", *_COLUMNS), tuple(row(*case) for case in _CELLS))
 
 
-def notes(results: Results) -> list[str]:
-    """Choice of the routes, and omissions of the optimum."""
+def _notes(results: Results) -> list[str]:
     single, eight = (mean(share(*case), 100)(results).text() for case in (_ONE, _EIGHT))
     return [
         f"Of the optimum, TCP reaches {single} % and LIA with eight subflows {eight} %.",
@@ -280,6 +271,27 @@ def notes(results: Results) -> list[str]:
         "options of Multipath TCP take the place of payload.",
     ]
 
+
+PANELS = {
+    "Goodput by the number of subflows": (
+        "Mean over 16 flows. Each seed draws a permutation and routes.",
+        _draw_shares,
+    ),
+    "Flows by rank": (
+        "Goodput of the flows of a run, the slowest first; means over seeds.",
+        _draw_ranked,
+    ),
+    "Fairness": (
+        "The slowest of 16 flows, and Jain's index.",
+        panels.bars(
+            {"slowest flow / optimum": worst, "Jain's index": jain},
+            lambda words, of: mean(of(*_CASES[words])),
+            dict(zip(_CASES, _RANKED.values(), strict=True)),
+            "",
+            top=1.05,
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="A data centre: subflows over a FatTree (SIGCOMM 2011)",
@@ -303,31 +315,9 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=8, warm_up_s=2),
     design=lambda tier: [_cell(tier, *case) for case in _CELLS],
     uncertain_parameters={"all delays": "path.*.delay", "all queues": "path.*.limit"},
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "Goodput by the number of subflows",
-            "Mean over 16 flows. Each seed draws a permutation and routes.",
-            _draw_shares,
-        ),
-        Panel(
-            "Flows by rank",
-            "Goodput of the flows of a run, the slowest first; means over seeds.",
-            _draw_ranked,
-        ),
-        Panel(
-            "Fairness",
-            "The slowest of 16 flows, and Jain's index.",
-            panels.bars(
-                {"slowest flow / optimum": worst, "Jain's index": jain},
-                lambda words, of: mean(of(*_CASES[words])),
-                dict(zip(_CASES, _RANKED.values(), strict=True)),
-                "",
-                top=1.05,
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=_overview,
     headline="FT.b-mptcp-fills",
-    notes=notes,
+    notes=_notes,
 )

@@ -5,14 +5,13 @@ from dataclasses import replace
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each
+from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
-from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
+from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -96,40 +95,35 @@ def _carried(*curves: str, networks: Sequence[str] = tuple(_ROUTES)) -> Needs:
 
 _SAME_TOTAL = "in theory, every connection has the same total"
 
-CLAIMS = (
-    claim(
-        "E9.fairness-lia",
+CLAIMS = {
+    "E9.fairness-lia": claim(
         "On one shared link, LIA with two subflows leaves one TCP flow about half.",
         "RFC 6356 §2, goal 2; range: this project",
         _next_to(LIA),
         needs=_carried(LIA, networks=(ONE_LINK,)),
         where=ONE_LINK,
     ),
-    claim(
-        "E9.fairness-uncoupled",
+    "E9.fairness-uncoupled": claim(
         "On one shared link, two uncoupled subflows leave one TCP flow less than half.",
         "RFC 6356 §1; threshold: this project",
         _next_to(UNCOUPLED),
         needs=_carried(UNCOUPLED, networks=(ONE_LINK,)),
         where=ONE_LINK,
     ),
-    claim(
-        "E9.fairness-control",
+    "E9.fairness-control": claim(
         "Two TCP flows share a link evenly, so the link itself is fair.",
         "this project",
         _next_to(TCP),
         where=ONE_LINK,
     ),
-    claim(
-        "E9.fairness-below-theory",
+    "E9.fairness-below-theory": claim(
         "Next to Multipath TCP over two links, TCP gets far less than in theory.",
         "slides, “LAN: Fairness”; theory, threshold: this project",
         for_each("TCP's mean share / theory, {}", _TWO_LINKS, _over_theory),
         needs=_carried(LIA, networks=_TWO_LINKS),
         where=_SAME_TOTAL,
     ),
-    claim(
-        "E9.fairness-a-bit-unfair",
+    "E9.fairness-a-bit-unfair": claim(
         "Multipath TCP is a bit unfair to TCP.",
         "slides, “Research”; reading as less than in theory: this project",
         for_each(
@@ -141,8 +135,7 @@ CLAIMS = (
         needs=_carried(LIA),
         where=_SAME_TOTAL,
     ),
-    claim(
-        "E9.fairness-a-bit-unfair-cubic",
+    "E9.fairness-a-bit-unfair-cubic": claim(
         "Multipath TCP is a bit unfair to TCP with CUBIC, the default of that kernel.",
         "slides, “Research”; CUBIC, theory: this project",
         for_each(
@@ -155,8 +148,7 @@ CLAIMS = (
         where=_SAME_TOTAL,
         bounds="E9.fairness-a-bit-unfair",
     ),
-    claim(
-        "E9.fairness-coupling-helps",
+    "E9.fairness-coupling-helps": claim(
         "Coupled subflows leave more to TCP than uncoupled subflows do.",
         "RFC 6356 §2, goals 2 and 3; threshold: this project",
         for_each(
@@ -167,10 +159,10 @@ CLAIMS = (
         ),
         needs=_carried(LIA, UNCOUPLED),
     ),
-)
+}
 
 
-def _draw_shares(results: Results, axes: Axes) -> None:
+def _draw_shares(results: Results, axes: panels.Axes) -> None:
     """Draw TCP's share of its link in every network, and the share in theory."""
 
     def measure(label: str, network: str) -> Measure | None:
@@ -191,7 +183,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
         )  # fmt: skip
 
 
-def _draw_over_time(results: Results, axes: Axes) -> None:
+def _draw_over_time(results: Results, axes: panels.Axes) -> None:
     """Draw the goodputs of both connections with LIA, where TCP uses one of two links."""
     main, tcp = (at(LIA, TWO_LINKS_ONE_TCP) | {"connection_name": name} for name in ("main", "tcp"))
     panels.series(
@@ -208,9 +200,7 @@ def _draw_over_time(results: Results, axes: Axes) -> None:
     )
 
 
-def notes(results: Results) -> list[str]:
-    """Shares of TCP, and why they miss the theory."""
-
+def _notes(results: Results) -> list[str]:
     def shares(network: str) -> str:
         lia, uncoupled = (share(c, network)(results).mean() for c in (LIA, UNCOUPLED))
         found = f"{LIA} {lia:.2f}, {UNCOUPLED} {uncoupled:.2f}"
@@ -227,6 +217,14 @@ def notes(results: Results) -> list[str]:
         "networks. The slides do not say which network they used.",
     ]
 
+
+PANELS = {
+    "TCP's share of its link": (
+        "Means over seeds with 95 % intervals. The dashed lines are the theory.",
+        _draw_shares,
+    ),
+    "Two links, TCP on one": ("Goodput in bins of one second, first seed.", _draw_over_time),
+}
 
 ENTRY = Entry(
     title="Next to TCP in a LAN, on one and two shared links (Veerman 2012)",
@@ -249,17 +247,8 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **BUFFERS, **START},
     source=veerman12.source("congestion_control"),
-    claims=veerman12.at_scale(CLAIMS),
-    panels=(
-        Panel(
-            "TCP's share of its link",
-            "Means over seeds with 95 % intervals. The dashed lines are the theory.",
-            _draw_shares,
-        ),
-        Panel(
-            "Two links, TCP on one", "Goodput in bins of one second, first seed.", _draw_over_time
-        ),
-    ),
+    claims=veerman12.at_scale(named(CLAIMS)),
+    panels=panels.titled(PANELS),
     overview=Overview("network; curve; connection", "main-0", (GOODPUT,)),
-    notes=notes,
+    notes=_notes,
 )

@@ -10,17 +10,16 @@ import polars as pl
 
 from anabranch import policy
 from anabranch.gallery.bounds import BOUNDS
-from anabranch.gallery.claims import Quantity, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
-from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.panels import Axes, Draw, titled
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, Style
 from anabranch.reports.outages import shade
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -213,23 +212,20 @@ _ON_TEN = share("ten")
 _BOTH = ("one", "two")
 _FIRST, _SECOND = (GOODPUT.values(_TWO_TEN[1], connection=name) for name in ("main", "second"))
 
-CLAIMS = (
-    claim(
-        "E9.lan-throughput",
+CLAIMS = {
+    "E9.lan-throughput": claim(
         "In a LAN with two equal links and the rule's buffer, throughput is the sum of the links.",
         "slides, “LAN: Throughput”; threshold: this project",
         _totals(_ENOUGH, group=f"goodput at every buffer from the rule's {MIN_BUFFER_MB:g} MB on"),
         needs=carried(_BOTH, at(THROUGHPUT, LIA, SLIDES_MB)),
     ),
-    claim(
-        "E9.lan-needs-buffer",
+    "E9.lan-needs-buffer": claim(
         "Multipath TCP needs larger buffers than TCP: small ones do not give the sum of the links.",
         "slides, “Properties of MPTCP”; threshold: this project",
         Quantity(f"goodput with {_LEAST_MB} MB", median(_total(at(THROUGHPUT, LIA, _LEAST_MB)))),
         where="a quarter of the rule's buffer",
     ),
-    claim(
-        "E9.lan-robustness",
+    "E9.lan-robustness": claim(
         "When an interface goes down and comes up, throughput follows the theory.",
         "slides, “LAN: Robustness”; times: this project",
         Quantity(
@@ -244,8 +240,7 @@ CLAIMS = (
         ),
         needs=carried(_BOTH, at(ROBUSTNESS, REJOINS, SLIDES_MB)),
     ),
-    claim(
-        "E9.lan-stuck-subflow",
+    "E9.lan-stuck-subflow": claim(
         "After UP, throughput can stay at that of one link: “subflow count stays 1”.",
         "slides, “Analysis”; replay: this project",
         (
@@ -255,8 +250,7 @@ CLAIMS = (
         needs=carried(_BOTH, at(ROBUSTNESS, STAYS_AWAY, SLIDES_MB)),
         where=f"a path manager that never re-opens subflows, from {UP_S:g} s after UP on",
     ),
-    claim(
-        "E9.lan-nothing-lost",
+    "E9.lan-nothing-lost": claim(
         "If interfaces go down and up, even both at once, transfers still complete without losing "
         "a byte.",
         "this project; the slides' kernel froze sometimes",
@@ -272,8 +266,7 @@ CLAIMS = (
         needs=carried(_BOTH, _TRANSFER),
         where=f"{TRANSFER_MB} MB",
     ),
-    claim(
-        "E9.lan-balancing",
+    "E9.lan-balancing": claim(
         "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes, with either MSS.",
         "slides, “LAN: Balancing”; threshold: this project",
         for_each(
@@ -283,8 +276,7 @@ CLAIMS = (
         ),
         needs=carried(_BOTH, _BALANCED[LARGE_MSS]),
     ),
-    claim(
-        "E9.lan-two-graphs",
+    "E9.lan-two-graphs": claim(
         "The same experiment gave two different graphs of the balance between the links.",
         "slides, “LAN: Balancing”; spread over seeds, threshold: this project",
         Quantity(
@@ -293,15 +285,14 @@ CLAIMS = (
         ),
         needs=carried(_BOTH, _BALANCED[SMALL_MSS]),
     ),
-    claim(
-        "E9.lan-two-ten",
+    "E9.lan-two-ten": claim(
         "One session fills two links of 10 Gbit/s; two sessions fill and share both links.",
         "slides, “LAN: 2x 10Gb/s Link”; thresholds: this project",
         _totals(_TWO_TEN, group="goodput of one session and of two sessions", bound="sum"),
         Quantity("share of the first of two sessions", median(part_of(_FIRST, _SECOND)), "share"),
         needs=carried(_BOTH, _TWO_TEN[0] | {"connection": "main"}),
     ),
-)
+}
 
 
 def _flapping_over_time(arm: str) -> Draw:
@@ -329,7 +320,7 @@ def _flapping_over_time(arm: str) -> Draw:
         times = [0.0, *_events(results), float(seconds[-1])]
         theory = [SUM_MBPS, LINK_MBPS, SUM_MBPS, LINK_MBPS, SUM_MBPS, SUM_MBPS]
         axes.step(
-            times, theory, where="post", color=figures.BLACK, linestyle=(0, (4, 1.5)),
+            times, theory, where="post", color=BLACK, linestyle=(0, (4, 1.5)),
             linewidth=1.1, label="in theory",
         )  # fmt: skip
         axes.set(xlabel="time (s)", ylabel="throughput (Mbit/s)")
@@ -339,8 +330,7 @@ def _flapping_over_time(arm: str) -> Draw:
     return draw
 
 
-def notes(results: Results) -> list[str]:
-    """Limits of the runs, and recovery time of throughput."""
+def _notes(results: Results) -> list[str]:
     shares = [_ON_TEN.values(cell)(results) for cell in _BALANCED.values()]
     spread = "; ".join(f"{share.min():.1f} to {share.max():.1f} %" for share in shares)
     silent = _settling_s(SILENT, (1, 3), 0.9 * SUM_MBPS)(results).text("s")
@@ -358,6 +348,46 @@ def notes(results: Results) -> list[str]:
         f"Share of the 10 Gbit/s link over seeds, MSS 1400 and 8900: {spread}.",
     ]
 
+
+PANELS = {
+    "Buffers, 1 + 1 Gbit/s": (
+        "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
+        veerman12.over_buffers(
+            {LIA: ({"test": THROUGHPUT}, Style(BLUE))},
+            MIN_BUFFER_MB,
+            8,
+            {SUM_MBPS: "sum of the rates", LINK_MBPS: "one link"},
+        ),
+    ),
+    **{
+        f"Interfaces down and up: {arm}": (
+            "First seed, bins of half a second. The dashed line is the theory.",
+            _flapping_over_time(arm),
+        )
+        for arm in ARMS
+    },
+    "Balancing, 1 + 1 + 10 Gbit/s": (
+        "Throughput by path, first seed.",
+        veerman12.draw_paths(
+            {f"MSS {mss}, {cell['buffer_mb']:g} MB": cell for mss, cell in _BALANCED.items()},
+            COLOURS,
+        ),
+    ),
+    "2 × 10 Gbit/s, 20 MB, MSS 8900": (
+        "Throughput by path of one session alone, and of each of two sessions. First seed.",
+        veerman12.draw_paths(
+            {
+                words: at(TWO_TEN, curve, TWO_TEN_MB) | {"connection_name": name}
+                for words, curve, name in (
+                    ("one session", "one session", "main"),
+                    ("two: first", "two sessions", "main"),
+                    ("two: second", "two sessions", "second"),
+                )
+            },
+            {name: COLOURS[name] for name in _BOTH},
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
@@ -382,54 +412,12 @@ ENTRY = Entry(
     design=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
-    claims=veerman12.at_scale(CLAIMS),
-    panels=(
-        Panel(
-            "Buffers, 1 + 1 Gbit/s",
-            "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
-            veerman12.over_buffers(
-                {LIA: ({"test": THROUGHPUT}, Style(BLUE))},
-                MIN_BUFFER_MB,
-                8,
-                {SUM_MBPS: "sum of the rates", LINK_MBPS: "one link"},
-            ),
-        ),
-        *(
-            Panel(
-                f"Interfaces down and up: {arm}",
-                "First seed, bins of half a second. The dashed line is the theory.",
-                _flapping_over_time(arm),
-            )
-            for arm in ARMS
-        ),
-        Panel(
-            "Balancing, 1 + 1 + 10 Gbit/s",
-            "Throughput by path, first seed.",
-            veerman12.draw_paths(
-                {f"MSS {mss}, {cell['buffer_mb']:g} MB": cell for mss, cell in _BALANCED.items()},
-                COLOURS,
-            ),
-        ),
-        Panel(
-            "2 × 10 Gbit/s, 20 MB, MSS 8900",
-            "Throughput by path of one session alone, and of each of two sessions. First seed.",
-            veerman12.draw_paths(
-                {
-                    words: at(TWO_TEN, curve, TWO_TEN_MB) | {"connection_name": name}
-                    for words, curve, name in (
-                        ("one session", "one session", "main"),
-                        ("two: first", "two sessions", "main"),
-                        ("two: second", "two sessions", "second"),
-                    )
-                },
-                {name: COLOURS[name] for name in _BOTH},
-            ),
-        ),
-    ),
+    claims=veerman12.at_scale(named(CLAIMS)),
+    panels=titled(PANELS),
     overview=Overview(
         "test; curve; buffer_mb: buffer of the slides (MB); connection: session",
         "one",
         (GOODPUT, REINJECTIONS),
     ),
-    notes=notes,
+    notes=_notes,
 )

@@ -5,15 +5,14 @@ from itertools import product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Tier
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import SCALE
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -36,7 +35,7 @@ SMALL_GBPS, LARGE_GBPS = 0.3, 1.0
 BUFFER_MB = round(veerman12.min_buffer_mb(RTT_MS, SMALL_GBPS, LARGE_GBPS), 1)
 FILE_MB = 2000
 """Size of the file in MB of the slides' scale."""
-_BYTES = FILE_MB * 1_000_000 // SCALE
+_BYTES = FILE_MB * 1_000_000 // veerman12.SCALE
 _LINKS = (veerman12.link("small", SMALL_GBPS, RTT_MS), veerman12.link("large", LARGE_GBPS, RTT_MS))
 
 at = Factors("workload", "curve", "flows")
@@ -134,31 +133,28 @@ def _next_to(words: str, bound: str = "") -> Quantity:
 
 _SOURCE = "this project; the slides name GridFTP as further work"
 
-CLAIMS = (
-    claim(
-        "VP.a-right-split",
+CLAIMS = {
+    "VP.a-right-split": claim(
         "Multipath TCP carries a file about as fast as parallel TCP whose split fits the links, "
         "and needs to know neither.",
         _SOURCE,
         _over_parallel(RIGHT),
         needs=_BOTH_USED,
     ),
-    claim(
-        "VP.b-even-split",
+    "VP.b-even-split": claim(
         "Multipath TCP is faster than parallel TCP that splits a file evenly over unequal links.",
         _SOURCE,
         _over_parallel(EVEN),
         needs=_BOTH_USED,
     ),
-    claim(
-        "VP.c-fair",
+    "VP.c-fair": claim(
         "Next to Multipath TCP, a TCP flow keeps its share of the large link. Next to four "
         "parallel flows, it does not.",
         "RFC 6356 §2, goal 2; range: this project",
         _next_to(MPTCP),
         _next_to(_FOUR, "parallel"),
     ),
-)
+}
 
 
 def _overview(results: Results) -> Table:
@@ -174,17 +170,43 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "flows", "rate of the file (Mbit/s)", "share of TCP"), tuple(rows))
 
 
-def notes(results: Results) -> list[str]:
-    """Division of the file among the flows."""
+def _notes(results: Results) -> list[str]:
     slow = float(np.median(file_mbps(EVEN, max(FLOWS))(results)))
     return [
         "GridFTP opens several TCP connections for one file. Here half of them cross each link. "
         "Each flow carries an equal part of what its link gets: half of the file (1:1), or four "
         "fifths over the large link (4:1). The rates are 3.3:1.",
         f"With an even split, the file waits for the small link: {slow:.0f} Mbit/s are "
-        f"{slow / (2 * SMALL_GBPS * 1000 / SCALE) * 100:.0f} % of twice its rate.",
+        f"{slow / (2 * SMALL_GBPS * 1000 / veerman12.SCALE) * 100:.0f} % of twice its rate.",
     ]
 
+
+PANELS = {
+    "A file of 2 GB over both links": (
+        "Size over the time until the last part has arrived.",
+        panels.points(
+            FLOWS,
+            lambda curve, flows: median(file_mbps(curve, 1 if curve == MPTCP else flows)),
+            {curve: STYLES[curve] for curve in (EVEN, RIGHT, MPTCP)},
+            "parallel flows of TCP",
+            "rate of the file (Mbit/s)",
+            ticks=FLOWS,
+            top=140,
+            lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / veerman12.SCALE: "sum of\nthe links"},
+        ),
+    ),
+    "TCP next to them, on the large link": (
+        "Share of one TCP flow. Half would be the share of the other connection.",
+        panels.bars(
+            ("large link",),
+            lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),
+            {words: STYLES[curve] for words, (curve, _) in _NEXT_TO_TCP.items()},
+            "share of one TCP flow",
+            top=1,
+            lines={0.5: "half"},
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
@@ -208,35 +230,8 @@ ENTRY = Entry(
     design=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
-    claims=veerman12.at_scale(CLAIMS),
-    panels=(
-        Panel(
-            "A file of 2 GB over both links",
-            "Size over the time until the last part has arrived.",
-            panels.points(
-                FLOWS,
-                lambda curve, flows: median(file_mbps(curve, 1 if curve == MPTCP else flows)),
-                {curve: STYLES[curve] for curve in (EVEN, RIGHT, MPTCP)},
-                "parallel flows of TCP",
-                "rate of the file (Mbit/s)",
-                ticks=FLOWS,
-                top=140,
-                lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / SCALE: "sum of\nthe links"},
-            ),
-        ),
-        Panel(
-            "TCP next to them, on the large link",
-            "Share of one TCP flow. Half would be the share of the other connection.",
-            panels.bars(
-                ("large link",),
-                lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),
-                {words: STYLES[curve] for words, (curve, _) in _NEXT_TO_TCP.items()},
-                "share of one TCP flow",
-                top=1,
-                lines={0.5: "half"},
-            ),
-        ),
-    ),
+    claims=veerman12.at_scale(named(CLAIMS)),
+    panels=panels.titled(PANELS),
     overview=_overview,
-    notes=notes,
+    notes=_notes,
 )

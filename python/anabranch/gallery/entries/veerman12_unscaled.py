@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Style
 from anabranch.results.folder import Results
 
 TWO_LINKS, THREE_LINKS, BALANCING = "two links", "three links", "balancing"
@@ -53,9 +53,8 @@ def _without_loss(results: Results) -> str | None:
 _ALL_LINKS = ("small", "large", "far")
 _BALANCED = at(BALANCING, BALANCING_MB)
 
-CLAIMS = (
-    claim(
-        "E9.unscaled-rule",
+CLAIMS = {
+    "E9.unscaled-rule": claim(
         "With the rule's 570 MB, links of 0.3 + 1 + 10 Gbit/s reach their sum, although one is at "
         "202 ms.",
         "slides, “Buffer calculation”; thresholds: this project",
@@ -64,8 +63,7 @@ CLAIMS = (
         needs=all_of(_without_loss, carried(_ALL_LINKS, RULE)),
         where="after slow start",
     ),
-    claim(
-        "E9.unscaled-advanced",
+    "E9.unscaled-advanced": claim(
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; buffers: this project",
         for_each(
@@ -76,19 +74,17 @@ CLAIMS = (
         needs=carried(_ALL_LINKS, *at.every(THREE_LINKS, SMALLER_MB)),
         where="goodput",
     ),
-    claim(
-        "E9.unscaled-balancing",
+    "E9.unscaled-balancing": claim(
         "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
         "slides, “LAN: Balancing”; threshold: this project",
         Quantity("share of the bytes over 10 Gbit/s, MSS 8900", share("ten").median(_BALANCED)),
         needs=carried(("one", "two"), _BALANCED),
         where=f"{BALANCING_MB:g} MB",
     ),
-)
+}
 
 
-def notes(results: Results) -> list[str]:
-    """Limit of the far link (losses or buffers), and conditions under which it pays off."""
+def _notes(results: Results) -> list[str]:
     far = results.rows("subflows", path_name="far", **RULE)
     retransmitted = float(np.median(far["segments_retransmitted"].to_numpy()))
     recovery_h = veerman12.recovery_s(3, 10, _FAR_MS, veerman12.SMALL_MSS, scale=1) / 3600
@@ -103,6 +99,42 @@ def notes(results: Results) -> list[str]:
         "The page of this entry shows how the cost of a segment grows with the window.",
     ]
 
+
+PANELS = {
+    "0.3 + 1 Gbit/s, and 10 Gbit/s far away": (
+        "Throughput by path, first seed. 570 MB is the rule's buffer.",
+        veerman12.draw_paths(
+            {
+                f"{curve.replace(' ', chr(10))}\n{mb:g} MB": at(curve, mb)
+                for curve, mb in (
+                    *((THREE_LINKS, mb) for mb in (*SMALLER_MB, RULE_MB)),
+                    *((TWO_LINKS, mb) for mb in SMALLER_MB),
+                )
+            },
+            _COLOURS,
+        ),
+    ),
+    "Three links, 570 MB: windows": (
+        "First seed. Slow start doubles the far window every 202 ms.",
+        panels.series(
+            {
+                f"path {path}": (RULE | {"path_name": path}, "cwnd", Style(colour))
+                for path, colour in _COLOURS.items()
+            },
+            "congestion window (MB)",
+            scale=1e-6,
+            log=True,
+            lines={10e3 / 8 * _FAR_MS / 1e3: "10 Gbit/s × 202 ms"},
+        ),
+    ),
+    "1 + 1 + 10 Gbit/s at 5 ms, 26 MB": (
+        "Throughput by path for the first five seeds, which differ only in their jitter.",
+        veerman12.draw_paths(
+            {f"seed {seed}": _BALANCED | {"seed": seed} for seed in range(1, 6)},
+            {"one": BLUE, "two": ORANGE, "ten": GREEN},
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="At full rates: 10 Gbit/s at 202 ms with 570 MB (Veerman 2012)",
@@ -127,45 +159,8 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
-    claims=CLAIMS,
-    panels=(
-        Panel(
-            "0.3 + 1 Gbit/s, and 10 Gbit/s far away",
-            "Throughput by path, first seed. 570 MB is the rule's buffer.",
-            veerman12.draw_paths(
-                {
-                    f"{curve.replace(' ', chr(10))}\n{mb:g} MB": at(curve, mb)
-                    for curve, mb in (
-                        *((THREE_LINKS, mb) for mb in (*SMALLER_MB, RULE_MB)),
-                        *((TWO_LINKS, mb) for mb in SMALLER_MB),
-                    )
-                },
-                _COLOURS,
-            ),
-        ),
-        Panel(
-            "Three links, 570 MB: windows",
-            "First seed. Slow start doubles the far window every 202 ms.",
-            panels.series(
-                {
-                    f"path {path}": (RULE | {"path_name": path}, "cwnd", Style(colour))
-                    for path, colour in _COLOURS.items()
-                },
-                "congestion window (MB)",
-                scale=1e-6,
-                log=True,
-                lines={10e3 / 8 * _FAR_MS / 1e3: "10 Gbit/s × 202 ms"},
-            ),
-        ),
-        Panel(
-            "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
-            "Throughput by path for the first five seeds, which differ only in their jitter.",
-            veerman12.draw_paths(
-                {f"seed {seed}": _BALANCED | {"seed": seed} for seed in range(1, 6)},
-                {"one": BLUE, "two": ORANGE, "ten": GREEN},
-            ),
-        ),
-    ),
+    claims=named(CLAIMS),
+    panels=panels.titled(PANELS),
     overview=Overview("curve: links; buffer_mb: buffer (MB)", "far", (GOODPUT, REINJECTIONS)),
-    notes=notes,
+    notes=_notes,
 )

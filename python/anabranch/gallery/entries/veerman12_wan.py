@@ -5,14 +5,13 @@ from functools import partial
 from itertools import pairwise
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, for_each
+from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import link
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.folder import Factor, Results
 
 THROUGHPUT, ADVANCED, MIXED = "throughput", "advanced", "LAN and WAN"
@@ -21,13 +20,13 @@ TWO_LINKS, THREE_LINKS = "two links", "three links"
 LAN_WAN, LAN_WAN_LINUX = "LAN + WAN", "LAN + WAN, as Linux counts"
 
 RTT_MS, FAR_RTT_MS, LAN_RTT_MS = 35, 202, 5
-GENEVA = (link("small", 0.3, RTT_MS), link("large", 1, RTT_MS))
+GENEVA = (veerman12.link("small", 0.3, RTT_MS), veerman12.link("large", 1, RTT_MS))
 _PATHS = {
     SLOW_START: GENEVA,
     HYSTART: GENEVA,
     TWO_LINKS: GENEVA,
-    THREE_LINKS: (*GENEVA, link("far", 10, FAR_RTT_MS)),
-    LAN_WAN: (link("wan", 1, RTT_MS), link("lan", 1, LAN_RTT_MS)),
+    THREE_LINKS: (*GENEVA, veerman12.link("far", 10, FAR_RTT_MS)),
+    LAN_WAN: (veerman12.link("wan", 1, RTT_MS), veerman12.link("lan", 1, LAN_RTT_MS)),
 }
 _PATHS[LAN_WAN_LINUX] = _PATHS[LAN_WAN]
 
@@ -72,9 +71,8 @@ _TWO, _THREE = (at.every(ADVANCED, curve, ADVANCED_MB) for curve in (TWO_LINKS, 
 _TEN, _RULE = (at(MIXED, LAN_WAN_LINUX, buffer) for buffer in (10.0, 17.5))
 _NEAR = ("small", "large")
 
-CLAIMS = (
-    claim(
-        "E9.wan-monotone",
+CLAIMS = {
+    "E9.wan-monotone": claim(
         "Over a WAN, throughput rises with the buffer.",
         "slides, “WAN: Throughput”; tolerance of 2 %: this project",
         _over(
@@ -83,8 +81,7 @@ CLAIMS = (
         ),
         needs=carried(_NEAR, at(THROUGHPUT, SLOW_START, MIN_BUFFER_MB)),
     ),
-    claim(
-        "E9.wan-sum",
+    "E9.wan-sum": claim(
         "With the rule's buffer, throughput over a WAN is the sum of the links.",
         "slides, “WAN: Throughput”; threshold: this project",
         for_each(
@@ -96,8 +93,7 @@ CLAIMS = (
         ),
         needs=carried(_NEAR, *_ENOUGH),
     ),
-    claim(
-        "E9.wan-advanced",
+    "E9.wan-advanced": claim(
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; buffers: this project",
         _over(
@@ -106,15 +102,14 @@ CLAIMS = (
         ),
         needs=carried((*_NEAR, "far"), *_THREE),
     ),
-    claim(
-        "E9.lan-wan",
+    "E9.lan-wan": claim(
         "With a LAN next to a WAN, a buffer of 10 MB is too small.",
         "slides, “LAN + WAN: Throughput”; comparison: this project",
         _over("", [(_TEN, _RULE)]),
         needs=carried(("wan", "lan"), _TEN),
         where="goodput, buffers as Linux counts them; 17.5 MB is the rule's buffer",
     ),
-)
+}
 
 STYLES = {
     SLOW_START: Style(BLUE),
@@ -125,8 +120,7 @@ STYLES = {
 _curves = partial(panels.curves, STYLES)
 
 
-def notes(results: Results) -> list[str]:
-    """Limits of the runs, and conditions under which a far link pays off."""
+def _notes(results: Results) -> list[str]:
     limits = veerman12.limited(results, _RISING)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(
@@ -154,6 +148,44 @@ def notes(results: Results) -> list[str]:
         "them.",
     ]
 
+
+PANELS = {
+    "0.3 + 1 Gbit/s at 35 ms": (
+        "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
+        veerman12.over_buffers(
+            _curves(SLOW_START, HYSTART), MIN_BUFFER_MB, 5, {SUM_MBPS: "sum of the rates"}
+        ),
+    ),
+    "0.3 + 1 Gbit/s, and 10 Gbit/s at 202 ms": (
+        "Where the curve of three links lies below that of two, the far link does harm.",
+        panels.over(
+            "buffer_mb",
+            GOODPUT,
+            _curves(TWO_LINKS, THREE_LINKS),
+            veerman12.BUFFER,
+            ticks=ADVANCED_MB,
+            lines={SUM_MBPS: "sum of the two links"},
+        ),
+    ),
+    "Three links: throughput by link": (
+        "Throughput by path, first seed.",
+        veerman12.draw_paths(
+            {f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
+            {"small": SKY, "large": BLUE, "far": GREEN},
+        ),
+    ),
+    "LAN and WAN, 1 + 1 Gbit/s": (
+        "Throughput by path, first seed.",
+        veerman12.draw_paths(
+            {
+                f"{buffer:g} MB{suffix}": at(MIXED, curve, buffer)
+                for curve, suffix in ((LAN_WAN, ""), (LAN_WAN_LINUX, ",\nas Linux\ncounts"))
+                for buffer in MIXED_MB
+            },
+            {"wan": BLUE, "lan": ORANGE},
+        ),
+    ),
+}
 
 ENTRY = Entry(
     title="A WAN: buffers, a far link, a LAN next to a WAN (Veerman 2012)",
@@ -185,51 +217,11 @@ ENTRY = Entry(
     ),
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
-    claims=veerman12.at_scale(CLAIMS),
+    claims=veerman12.at_scale(named(CLAIMS)),
     headline="E9.wan-sum",
-    panels=(
-        Panel(
-            "0.3 + 1 Gbit/s at 35 ms",
-            "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
-            veerman12.over_buffers(
-                _curves(SLOW_START, HYSTART), MIN_BUFFER_MB, 5, {SUM_MBPS: "sum of the rates"}
-            ),
-        ),
-        Panel(
-            "0.3 + 1 Gbit/s, and 10 Gbit/s at 202 ms",
-            "Where the curve of three links lies below that of two, the far link does harm.",
-            panels.over(
-                "buffer_mb",
-                GOODPUT,
-                _curves(TWO_LINKS, THREE_LINKS),
-                veerman12.BUFFER,
-                ticks=ADVANCED_MB,
-                lines={SUM_MBPS: "sum of the two links"},
-            ),
-        ),
-        Panel(
-            "Three links: throughput by link",
-            "Throughput by path, first seed.",
-            veerman12.draw_paths(
-                {f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
-                {"small": SKY, "large": BLUE, "far": GREEN},
-            ),
-        ),
-        Panel(
-            "LAN and WAN, 1 + 1 Gbit/s",
-            "Throughput by path, first seed.",
-            veerman12.draw_paths(
-                {
-                    f"{buffer:g} MB{suffix}": at(MIXED, curve, buffer)
-                    for curve, suffix in ((LAN_WAN, ""), (LAN_WAN_LINUX, ",\nas Linux\ncounts"))
-                    for buffer in MIXED_MB
-                },
-                {"wan": BLUE, "lan": ORANGE},
-            ),
-        ),
-    ),
+    panels=panels.titled(PANELS),
     overview=Overview(
         "test; curve; buffer_mb: buffer of the slides (MB)", "large", (GOODPUT, REINJECTIONS)
     ),
-    notes=notes,
+    notes=_notes,
 )

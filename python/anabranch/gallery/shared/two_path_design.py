@@ -18,11 +18,9 @@ from anabranch.gallery.claims import Needs
 from anabranch.gallery.entry import Cell, Cells, Factors, Tier
 from anabranch.gallery.measures import by_seed, derived, mean
 from anabranch.gallery.metrics import GOODPUT, Metric
-from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.reports import figures
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import BLACK, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
@@ -214,17 +212,17 @@ def both_used(*curves: str) -> Needs:
     return reason
 
 
-def draw_benefits(environment: str, styles: Mapping[str, Style]) -> Draw:
+def draw_benefits(environment: str, styles: Mapping[str, Style]) -> panels.Draw:
     """Cumulative distributions of the benefit over the settings of an environment."""
     drawn = {curve: (benefits(curve, environment), style) for curve, style in styles.items()}
     marks = {0.0: "best path", 1.0: "sum"}
     return panels.settings(drawn, "aggregation benefit", marks, span=(-1, 1.5))
 
 
-def draw_boxes(styles: Mapping[str, Style]) -> Draw:
+def draw_boxes(styles: Mapping[str, Style]) -> panels.Draw:
     """Box plots of the benefit in each environment."""
 
-    def draw(results: Results, axes: Axes) -> None:
+    def draw(results: Results, axes: panels.Axes) -> None:
         width = 0.8 / len(styles)
         for index, (curve, style) in enumerate(styles.items()):
             data = [benefits(curve, environment)(results) for environment in ENVIRONMENTS]
@@ -235,7 +233,7 @@ def draw_boxes(styles: Mapping[str, Style]) -> Draw:
             for box in boxes["boxes"]:
                 box.set(facecolor=style.colour, alpha=0.5, edgecolor=style.colour)
             for middle in boxes["medians"]:
-                middle.set(color=figures.BLACK)
+                middle.set(color=BLACK)
             axes.plot([], [], label=curve, **style.line_arguments())
         axes.set_xticks([0, 1], ENVIRONMENTS)
         axes.set_xlim(-0.5, 1.5)
@@ -246,15 +244,14 @@ def draw_boxes(styles: Mapping[str, Style]) -> Draw:
     return draw
 
 
-def panels_of_benefits(low: str, high: str, styles: Mapping[str, Style]) -> tuple[Panel, ...]:
+def panels_of_benefits(low: str, high: str, styles: Mapping[str, Style]) -> panels.Drawings:
     """The benefit in both environments, whose titles are `low` and `high`."""
     caption = "Curves further to the right are better. Left of 0, adding a path does harm."
-    return (
-        Panel(high, caption, draw_benefits(HIGH, styles)),
-        Panel(low, caption, draw_benefits(LOW, styles)),
-        Panel(
-            "Both environments",
+    return {
+        high: (caption, draw_benefits(HIGH, styles)),
+        low: (caption, draw_benefits(LOW, styles)),
+        "Both environments": (
             "Benefit over settings. Boxes show quartiles, whiskers the 5th and 95th percentiles.",
             draw_boxes(styles),
         ),
-    )
+    }
