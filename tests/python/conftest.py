@@ -1,8 +1,9 @@
 import os
 import signal
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -30,6 +31,10 @@ def scenario(duration: str = "3s", **changes: object) -> anabranch.Scenario:
         paths=(WIFI, THREE_G),
         connections=(connection,),
     )
+
+
+def ratio_of_medians(a: Any, b: Any, axis: int) -> Any:
+    return np.median(a, axis=axis) / np.median(b, axis=axis)
 
 
 @pytest.fixture(scope="session")

@@ -9,16 +9,13 @@ import pytest
 from scipy.stats import bootstrap as by_scipy
 
 from anabranch.results.bootstrap import Bootstrap, median
+from conftest import ratio_of_medians
 
 RNG = np.random.default_rng(1)
 
 
 def mean(sample: Any, axis: int) -> Any:
     return np.mean(sample, axis=axis)
-
-
-def ratio_of_medians(a: Any, b: Any, axis: int) -> Any:
-    return np.median(a, axis=axis) / np.median(b, axis=axis)
 
 
 def expected(

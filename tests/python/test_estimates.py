@@ -1,14 +1,10 @@
 import tracemalloc
-from typing import Any
 
 import numpy as np
 import pytest
 
 from anabranch.results.estimates import Estimate, estimate, mean, median, number
-
-
-def ratio_of_medians(a: Any, b: Any, axis: int) -> Any:
-    return np.median(a, axis=axis) / np.median(b, axis=axis)
+from conftest import ratio_of_medians
 
 
 def test_median_has_an_interval_around_it() -> None:

@@ -99,8 +99,8 @@ def test_the_examples_do_so_in_the_form_of_nsdi12_and_with_pauses(
 ) -> None:
     pauses = anabranch.Cbr(rate="100kbit/s", block_size="64KiB")
     for other in ({"workload": pauses}, {"remedies": {"penalisation": "nsdi12"}}):
-        custom = anabranch.run(lossy(**other, **{kind: factory}))
-        assert custom.digest == anabranch.run(lossy(**other, **{kind: built_in})).digest
+        in_python = anabranch.run(lossy(**other, **{kind: factory}))
+        assert in_python.digest == anabranch.run(lossy(**other, **{kind: built_in})).digest
 
 
 class Everywhere(Scheduler):

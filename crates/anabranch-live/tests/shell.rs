@@ -93,8 +93,7 @@ mod linux {
         let this = std::env::current_exe()?.to_string_lossy().into_owned();
         let port = port.to_string();
         let helper = [&this, &this, "--program", case, &port].map(str::to_owned).into();
-        let mut options = ShellOptions::new(helper);
-        options.of_kernel = of_kernel;
+        let options = ShellOptions::new(helper).of_kernel(of_kernel);
         let shell = Shell::start(&scenario, 1, options).map_err(io::Error::other)?;
         shell.finish().map_err(io::Error::other)
     }

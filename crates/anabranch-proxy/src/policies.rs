@@ -144,16 +144,16 @@ pub(crate) fn with_interfaces(
 mod tests {
     use super::*;
 
-    fn written(text: &str) -> Option<PolicyArgument> {
+    fn argument(text: &str) -> Option<PolicyArgument> {
         Some(text.parse().expect("written correctly"))
     }
 
     #[test]
     fn names_and_tables_select_policies() {
         let policies = Policies {
-            scheduler: written("{ kind = \"blest\" }"),
+            scheduler: argument("{ kind = \"blest\" }"),
             congestion_control: Some("cubic".to_owned()),
-            remedies: written("none"),
+            remedies: argument("none"),
             buffer: Some("32KiB".to_owned()),
         };
         let config = policies.config().expect("all exist");
@@ -165,12 +165,12 @@ mod tests {
 
     #[test]
     fn errors_name_the_option_and_what_is_right() {
-        let scheduler = Policies { scheduler: written("blast"), ..Policies::default() };
+        let scheduler = Policies { scheduler: argument("blast"), ..Policies::default() };
         let message = scheduler.config().expect_err("there is none");
         assert!(message.starts_with("scheduler: ") && message.contains("blest"), "{message}");
         let buffer = Policies { buffer: Some("much".to_owned()), ..Policies::default() };
         assert!(buffer.config().expect_err("no size").starts_with("buffer: "));
-        let remedies = Policies { remedies: written("cure"), ..Policies::default() };
+        let remedies = Policies { remedies: argument("cure"), ..Policies::default() };
         let message = remedies.config().expect_err("there is none");
         assert!(message.contains("cure"), "{message}");
         assert!("{ kind = ".parse::<PolicyArgument>().is_err());

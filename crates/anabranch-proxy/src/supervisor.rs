@@ -2,6 +2,7 @@
 //! the interfaces, and takes everything down at the end. It reads no packets.
 
 use std::fs;
+use std::future::pending;
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
@@ -404,17 +405,23 @@ impl Instance {
     ) -> Result<(), Failure> {
         let (mut child, mut orders) = self.start(program, assignment).await?;
         // The first look finds changes since the plan was made.
-        let changes = NetworkChanges::subscribe()?;
+        let changes = following.as_ref().map(|_| NetworkChanges::subscribe()).transpose()?;
         loop {
             if let Some(following) = &mut following {
                 for order in following.update()? {
                     send(&mut orders, &order).await?;
                 }
             }
+            let change = async {
+                match &changes {
+                    Some(changes) => changes.changed(SETTLING).await,
+                    None => pending().await,
+                }
+            };
             tokio::select! {
                 status = child.wait() => return ended(status?),
                 end = signals.next() => if end { break },
-                changed = changes.changed(SETTLING), if following.is_some() => changed?,
+                changed = change => changed?,
             }
         }
         send(&mut orders, &Order::Drain).await?;

@@ -11,7 +11,7 @@ use anabranch_proto::scheduler::SchedulerConfig;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// All policies that can be chosen by name. Each is a dictionary of `sort`, `name`, `summary`,
+/// All policies that can be chosen by name. Each is a dictionary of `kind`, `name`, `summary`,
 /// `source` and `parameters`. Each parameter is a dictionary of `name`, `meaning`, `values`,
 /// `default`, `origin` and `only_with`.
 #[pyfunction]

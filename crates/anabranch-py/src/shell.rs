@@ -46,11 +46,11 @@ mod linux {
             let scenario = &scenario.scenario;
             let watch = Arc::new(Watch::default());
             let own = policy::custom_policies(scenario, factories, &watch).into_iter().next();
-            let mut options = ShellOptions::new(helper);
-            options.of_kernel = client == "kernel";
-            options.terminal = terminal.map(Terminal::of).unwrap_or_default();
-            options.capture = pcap.map(Pcap::into_capture).transpose()?;
-            options.custom_policies = own.unwrap_or_default();
+            let options = ShellOptions::new(helper)
+                .of_kernel(client == "kernel")
+                .terminal(terminal.map(Terminal::of).unwrap_or_default())
+                .capture(pcap.map(Pcap::into_capture).transpose()?)
+                .custom_policies(own.unwrap_or_default());
             let shell = py.detach(|| anabranch_live::Shell::start(scenario, seed, options));
             Ok(Shell { running: Some(shell.map_err(live::failed)?).into(), watch })
         }

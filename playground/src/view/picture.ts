@@ -301,7 +301,7 @@ function drawWindow(
   const words = CAUSES[name]?.words ?? name;
   context.font = "12px 'IBM Plex Sans', sans-serif";
   const width = context.measureText(words).width;
-  // While the link drains its queue, this costs no capacity.
+  // A full buffer costs no capacity while the link drains its queue.
   const hurts = busy === 0 && (name === "receive_window" || name === "send_buffer");
   context.fillStyle = hurts ? colours.alarm : colours.soft;
   if (lane.right - width > after + 60) context.fillText(words, lane.right - width, y + 9);

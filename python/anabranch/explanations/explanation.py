@@ -272,7 +272,8 @@ class Explanation:
     def full_buffers(self) -> dict[str, float]:
         """Share of the time in which only a full buffer stopped a subflow, by the metric's name.
 
-        This is the time of the sender. While the link drains its queue, this costs no capacity.
+        This is the time of the sender. A full buffer costs no capacity while the link drains its
+        queue.
         """
         names = ("send_buffer_limited_share", "window_limited_share")
         return {name: self._metrics[name] for name in names}

@@ -113,7 +113,7 @@ def claim(
 
 def named(claims: Mapping[str, Unnamed]) -> tuple[Claim, ...]:
     """The claims of an entry, each with the name that is its key."""
-    return tuple(claim(name) for name, claim in claims.items())
+    return tuple(unnamed(name) for name, unnamed in claims.items())
 
 
 def _bound(claim: str, bounds: str, of: str) -> Bound:

@@ -12,7 +12,7 @@ use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
 use super::{LinkConfig, Place};
 use crate::impairment::JitterModel;
-use crate::queue::{Capacity, Discipline};
+use crate::queue::{Discipline, QueueCapacity};
 use crate::serialiser::Serialiser;
 
 /// Queue, transmitter and propagation of a link.
@@ -27,7 +27,7 @@ pub(crate) struct Express {
     waiting_bytes: u64,
     /// Time of the last call.
     now: Instant,
-    capacity: Capacity,
+    capacity: QueueCapacity,
     /// The transmitter after all packets.
     serialiser: Serialiser,
     delay: Duration,
@@ -67,7 +67,7 @@ impl Express {
             leaves_at: Instant::ZERO,
             waiting_bytes: 0,
             now: Instant::ZERO,
-            capacity: Capacity::new(config.limit, serialiser.rate()),
+            capacity: QueueCapacity::new(config.limit, serialiser.rate()),
             serialiser,
             delay: config.delay,
         })

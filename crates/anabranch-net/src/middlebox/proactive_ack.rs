@@ -118,7 +118,7 @@ impl Middlebox for ProactiveAck {
         match flow.state.relays[towards as usize].accept(start, segment, 4 * *window) {
             Accepted::Passed(segment) => out.push_back((towards, segment.into())),
             Accepted::Dropped => {}
-            Accepted::Queued => {
+            Accepted::Taken => {
                 let answer = acknowledge(place, towards, echo, flow);
                 out.extend(answer.map(|segment| (towards.opposite(), segment.into())));
             }

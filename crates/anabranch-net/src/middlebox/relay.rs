@@ -37,7 +37,7 @@ pub(super) struct Relay {
 #[derive(Debug)]
 pub(super) enum Accepted {
     /// The proxy has taken responsibility for the segment, now or earlier.
-    Queued,
+    Taken,
     /// The segment does not fit and is dropped.
     Dropped,
     /// The receiver already has the data. The segment is forwarded, because the receiver may have
@@ -102,7 +102,7 @@ impl Relay {
             if from == end {
                 // The next held segment starts here. The proxy ignores any data beyond it, and the
                 // sender will retransmit that data.
-                return Accepted::Queued;
+                return Accepted::Taken;
             }
             if self.bytes + (end - from) > room {
                 return Accepted::Dropped;
@@ -114,7 +114,7 @@ impl Relay {
                 self.taken += len(next);
             }
         }
-        Accepted::Queued
+        Accepted::Taken
     }
 
     /// The receiver has acknowledged everything before `ack`. A `plain` acknowledgement carries

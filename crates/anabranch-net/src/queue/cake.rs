@@ -15,7 +15,7 @@ use anabranch_wire::{Duration, Instant};
 
 use super::cobalt::{Cobalt, Decision, Limits};
 use super::fq_codel::{Backlog, Fifo};
-use super::{Capacity, CheckQueue, CoDelConfig, FlowQueues, Packet, PacketStore};
+use super::{CheckQueue, CoDelConfig, FlowQueues, Packet, PacketStore, QueueCapacity};
 use crate::rng::{Draws, stream_seed};
 use crate::units::{ByteCount, FULL_SIZE_PACKET, QueueLimit, Rate};
 
@@ -76,7 +76,7 @@ const FRACTIONS: i64 = 1 << 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Cake {
     config: CakeConfig,
-    capacity: Capacity,
+    capacity: QueueCapacity,
     seed: u64,
     limits: Limits,
     /// A flow's share of a round in bytes, if it is the only one of its hosts.
@@ -137,7 +137,7 @@ impl Cake {
     pub(crate) fn new(config: CakeConfig, limit: QueueLimit, rate: Rate, link_seed: u64) -> Self {
         let mut cake = Cake {
             config,
-            capacity: Capacity::new(limit, rate),
+            capacity: QueueCapacity::new(limit, rate),
             seed: stream_seed(link_seed, "cake"),
             limits: limits(rate, config.rtt),
             quantum: 0,

@@ -4,16 +4,16 @@ use crate::units::{QueueLimit, Rate};
 
 /// The limit of a queue, in packets and bytes at the present rate of the transmitter.
 #[derive(Clone, Debug)]
-pub(crate) struct Capacity {
+pub(crate) struct QueueCapacity {
     limit: QueueLimit,
     max_packets: u64,
     max_bytes: u64,
 }
 
-impl Capacity {
+impl QueueCapacity {
     /// The capacity of a queue in front of a transmitter with rate `rate`.
     pub(crate) fn new(limit: QueueLimit, rate: Rate) -> Self {
-        let mut capacity = Capacity { limit, max_packets: 0, max_bytes: 0 };
+        let mut capacity = QueueCapacity { limit, max_packets: 0, max_bytes: 0 };
         capacity.set_rate(rate);
         capacity
     }

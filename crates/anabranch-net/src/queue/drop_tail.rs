@@ -3,14 +3,14 @@
 use anabranch_config::part_without_parameters;
 use std::collections::VecDeque;
 
-use super::{Capacity, CheckQueue, Packet};
+use super::{CheckQueue, Packet, QueueCapacity};
 use crate::units::{QueueLimit, Rate};
 
 /// A drop-tail queue. The limit counts waiting packets only. The packet in transmission has left
 /// the queue, as in the device queues of netem and ns-3.
 #[derive(Debug)]
 pub(crate) struct DropTail {
-    capacity: Capacity,
+    capacity: QueueCapacity,
     waiting: VecDeque<Packet>,
     bytes: u64,
 }
@@ -18,7 +18,7 @@ pub(crate) struct DropTail {
 impl DropTail {
     /// An empty queue in front of a transmitter with rate `rate`.
     pub(crate) fn new(limit: QueueLimit, rate: Rate) -> Self {
-        DropTail { capacity: Capacity::new(limit, rate), waiting: VecDeque::new(), bytes: 0 }
+        DropTail { capacity: QueueCapacity::new(limit, rate), waiting: VecDeque::new(), bytes: 0 }
     }
 
     /// Set the transmitter's rate. A limit in time then corresponds to a different number of bytes.

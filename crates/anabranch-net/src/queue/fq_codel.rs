@@ -12,7 +12,7 @@ use anabranch_config::written::WithUnit;
 use anabranch_wire::{Duration, Instant};
 
 use super::codel::{ControlLaw, Head};
-use super::{Capacity, CheckQueue, CoDelConfig, FlowQueues, Invalid, Packet, PacketStore};
+use super::{CheckQueue, CoDelConfig, FlowQueues, Invalid, Packet, PacketStore, QueueCapacity};
 use crate::rng::stream_seed;
 use crate::units::{ByteCount, FULL_SIZE_PACKET, QueueLimit, Rate};
 
@@ -59,7 +59,7 @@ const DROP_BATCH: u64 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct FqCoDel {
     quantum: i64,
-    capacity: Capacity,
+    capacity: QueueCapacity,
     hash_seed: u64,
     flows: Vec<FlowQueue>,
     /// Flows that have a turn, in their order: those whose queue was empty, and the others.
@@ -103,7 +103,7 @@ impl FqCoDel {
         let flow = FlowQueue { control, ..FlowQueue::default() };
         FqCoDel {
             quantum: i64::try_from(quantum.as_u64()).unwrap_or(i64::MAX),
-            capacity: Capacity::new(limit, rate),
+            capacity: QueueCapacity::new(limit, rate),
             hash_seed: stream_seed(link_seed, "fq_codel"),
             flows: vec![flow; flows as usize],
             new_flows: VecDeque::new(),

@@ -16,7 +16,7 @@ mod red;
 mod timestamped;
 
 pub use cake::{CakeConfig, Isolation};
-pub(crate) use capacity::Capacity;
+pub(crate) use capacity::QueueCapacity;
 pub use codel::CoDelConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;

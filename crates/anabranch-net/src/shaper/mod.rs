@@ -24,7 +24,7 @@ use anabranch_wire::{Duration, Instant};
 
 use crate::delay_line::DelayLine;
 use crate::impairment::JitterModel;
-use crate::queue::{Capacity, Discipline, Invalid, Packet};
+use crate::queue::{Discipline, Invalid, Packet, QueueCapacity};
 use crate::serialiser::Serialiser;
 use crate::units::{QueueLimit, Rate};
 
@@ -78,7 +78,7 @@ pub trait DescribeShaper {
 pub struct Request {
     /// Whether the link follows a trace.
     pub follows_trace: bool,
-    /// Capacity of the queue.
+    /// QueueCapacity of the queue.
     pub limit: QueueLimit,
     /// Queue discipline.
     pub discipline: Discipline,
@@ -105,7 +105,7 @@ const ETHERNET_HEADER: u32 = 14;
 #[derive(Debug)]
 pub(crate) struct Shaper {
     model: Model,
-    capacity: Capacity,
+    capacity: QueueCapacity,
     /// Packets in front of the gate, with the times at which their delay ends.
     waiting: DelayLine,
     /// Bytes of the IP packets that wait.
@@ -124,7 +124,7 @@ impl Shaper {
     ) -> Option<Self> {
         Some(Shaper {
             model: config.part().model()?,
-            capacity: Capacity::new(limit, rate),
+            capacity: QueueCapacity::new(limit, rate),
             waiting: DelayLine::new(jitter_model),
             bytes: 0,
             resumed_at: Instant::ZERO,

@@ -354,7 +354,7 @@ impl Endpoint {
     /// The next segment of the connections that may have something to send.
     fn poll_dirty(&mut self, now: Instant) -> Option<PooledSegment> {
         while let Some(&index) = self.dirty.front() {
-            let had_openings = self.open_subflows(now, index);
+            let had_requests = self.open_subflows(now, index);
             let mut connection = self.slots[index as usize].connection.as_mut();
             let segment = connection.as_mut().and_then(|c| c.poll_transmit(now, &mut self.replies));
             if let (Some(connection), Some(sent)) = (connection, &segment) {
@@ -366,7 +366,7 @@ impl Endpoint {
                 return segment;
             }
             let connection = &self.slots[index as usize].connection;
-            if !had_openings && connection.as_ref().is_some_and(|c| c.has_requests()) {
+            if !had_requests && connection.as_ref().is_some_and(|c| c.has_requests()) {
                 // A subflow has just ended, and the path manager wants another in its place.
                 continue;
             }

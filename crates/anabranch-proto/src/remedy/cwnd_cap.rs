@@ -20,7 +20,7 @@ use anabranch_config::Part;
 pub struct CwndCap {
     cap_factor: f64,
     /// Limit of each slot.
-    held: [Option<CapState>; SubflowSet::CAPACITY],
+    caps: [Option<CapState>; SubflowSet::CAPACITY],
 }
 
 /// A limit in force.
@@ -69,7 +69,7 @@ impl BuildRemedy for CwndCapConfig {
 impl CwndCap {
     /// Caps the data in flight at `cap_factor` × the smallest smoothed RTT; the paper uses about 2.
     pub fn new(cap_factor: f64) -> Self {
-        CwndCap { cap_factor, held: [None; SubflowSet::CAPACITY] }
+        CwndCap { cap_factor, caps: [None; SubflowSet::CAPACITY] }
     }
 
     fn has_filled_a_queue(&self, view: &SubflowView) -> bool {
@@ -81,14 +81,14 @@ impl CwndCap {
 impl Remedy for CwndCap {
     fn send_limit(&mut self, view: &SubflowView) -> Option<u64> {
         let filled = self.has_filled_a_queue(view);
-        let held = &mut self.held[view.id.slot];
+        let cap = &mut self.caps[view.id.slot];
         let generation = view.id.generation;
-        let known = held.filter(|held| filled && held.generation == generation);
-        *held = filled.then(|| {
-            let limit = known.map_or(view.bytes_in_flight, |held| held.limit);
+        let known = cap.filter(|cap| filled && cap.generation == generation);
+        *cap = filled.then(|| {
+            let limit = known.map_or(view.bytes_in_flight, |cap| cap.limit);
             CapState { generation, limit: limit.min(view.cwnd) }
         });
-        held.map(|held| held.limit.max(super::least_limit(view)))
+        cap.map(|cap| cap.limit.max(super::least_limit(view)))
     }
 }
 

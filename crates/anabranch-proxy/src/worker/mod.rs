@@ -8,11 +8,11 @@ mod connections;
 mod counted_device;
 mod measure;
 mod metrics;
+mod pending;
 mod probe;
 mod relay;
 mod tun;
 mod two_families;
-mod waiting;
 
 use std::io::{self, BufRead};
 use std::net::{IpAddr, SocketAddr};

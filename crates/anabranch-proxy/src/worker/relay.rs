@@ -17,8 +17,8 @@ use tracing::{info, warn};
 use super::carry::{SocketEnd, carry, prepare};
 use super::clients::{Clients, Place};
 use super::metrics::Outcome;
+use super::pending::PendingPlaces;
 use super::probe::Service as Probe;
-use super::waiting::PendingPlaces;
 use super::{Shared, lock};
 use crate::clock;
 use crate::convert::{Connect, ErrorCode, MOST_BYTES, Relay, Request, Step, TcpOption};
@@ -46,7 +46,7 @@ struct Service {
     verifier: Mutex<Verifier>,
     destinations: Destinations,
     clients: Clients,
-    waiting: PendingPlaces,
+    pending: PendingPlaces,
     /// The probe that runs: two would measure each other.
     probe: Semaphore,
     log: RefusalLog,
@@ -72,7 +72,7 @@ pub(super) fn start(
         verifier: Mutex::new(Verifier::new(key, started)),
         destinations: Destinations { denied, allowed },
         clients: Clients::new(*max_connections, *max_connections_per_client),
-        waiting: PendingPlaces::default(),
+        pending: PendingPlaces::default(),
         probe: Semaphore::new(1),
         log: RefusalLog::default(),
         shared,
@@ -97,17 +97,17 @@ async fn serve(listener: Listener, service: Arc<Service>) -> io::Result<()> {
 
 impl Service {
     async fn handle(&self, mut stream: Stream, client: SocketAddr) -> io::Result<()> {
-        let mut waiting = self.waiting.enter(self.clients.places_for_others());
+        let mut place = self.pending.enter(self.clients.places_for_others());
         let admitted = tokio::select! {
             biased;
             admitted = self.receive(&mut stream, client.ip()) => admitted?,
-            () = waiting.lost() => {
+            () = place.lost() => {
                 self.log.warn(client.ip(), "reset before an admitted request, because another connection needed its place");
                 stream.abort();
                 return Ok(());
             }
         };
-        drop(waiting);
+        drop(place);
         match admitted {
             Some((request, _place)) => self.serve(stream, client.ip(), &request).await,
             None => Ok(()),

@@ -46,7 +46,8 @@ const SHORT_QUEUE: [&str; 3] = ["2Mbit/s", "75ms", "40packets"];
 pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
-/// Cases, and how often each may be tried: those that measure time need a machine that is in time.
+/// Cases, and how often each may be tried: those that depend on time need a machine that is in time. On a
+/// slow one, the client also tries the next uplink, and captures have a further connection.
 const CASES: [(&str, Case, usize); 30] = [
     ("curl without changes", unmodified::curl, 1),
     ("Chromium without changes", unmodified::chromium, 1),
@@ -59,7 +60,7 @@ const CASES: [(&str, Case, usize); 30] = [
     ("the kernel's Multipath TCP without a relay", direct, 1),
     ("an uplink goes and comes back", coming_and_going, 1),
     ("an uplink comes up during the start", during_the_start, 1),
-    ("captures of both ends have all packets", captures, 1),
+    ("captures of both ends have all packets", captures, 3),
     ("an uplink is used up to its budget", budget, 1),
     ("all programs without a proxy", tun::ipv4, 1),
     ("all programs without a proxy, over IPv6", tun::ipv6, 1),
@@ -94,7 +95,7 @@ pub(crate) fn run_all(arguments: &[String]) {
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
     let failed = AtomicI32::new(0);
-    // All cases mostly wait, so those that measure time run next to the others. They need little
+    // Most cases mostly wait, so those that depend on time run next to the others. They need little
     // processor time, but without delay, also while other tests use the processors. Without the
     // privilege, they run at normal priority.
     thread::scope(|scope| {
@@ -121,7 +122,7 @@ fn passes(name: &str, case: Case, tries: usize) -> bool {
     let mut outcome = case();
     for _ in 1..tries {
         let Err(error) = &outcome else { break };
-        println!("    again, on a machine that may be busy: {error}");
+        println!("    {name}: again, on a machine that may be busy: {error}");
         outcome = case();
     }
     let took = started.elapsed().as_secs_f64();
@@ -558,7 +559,8 @@ fn during_the_start() -> Result {
     let world = World::new([FAST, FAST])?;
     world.client.run("ip link set dev c2 down")?;
     let client = Running::start(&mut world.client_command("--uplink c1 --uplink c2"))?;
-    // The client looks at the uplinks before it creates its device.
+    // The client looks at the uplinks before it creates its device. The change has to come soon after
+    // that look, so there is no pause.
     let exists = || world.client.run("ip link show dev ab-client").is_ok();
     require((0..500).any(|_| exists()), "the client creates no device")?;
     world.client.run("ip link set dev c2 up")?;

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use crate::cases::{
     DESTINATION, DESTINATION_PORT, FAST, PORT, RELAY, Result, World, program, require, unchanged,
@@ -125,6 +127,7 @@ pub(crate) fn wait_for_data(world: &World, before: [f64; 2]) -> Result {
         if received(world)?.iter().sum::<f64>() > before.iter().sum::<f64>() + 1e5 {
             return Ok(());
         }
+        thread::sleep(Duration::from_millis(5));
     }
     Err("no data arrives".into())
 }

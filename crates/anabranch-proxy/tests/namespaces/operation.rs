@@ -1,5 +1,5 @@
-//! Signals, resets and logs: SIGTERM drains a relay, SIGHUP checks the uplinks, a reset of a destination
-//! costs no data, and logs name no destination.
+//! Signals, resets and logs: SIGTERM drains a relay, SIGHUP ends no client, a reset of a destination costs no
+//! data, and logs name no destination.
 
 use std::process::Stdio;
 
@@ -16,14 +16,14 @@ pub(crate) fn draining() -> Result {
         let before = received(&world)?;
         let target = format!("{ending}{DESTINATION}:{DESTINATION_PORT}");
         let mut command = world.client.command(&this());
-        let long = command.args(["--fetch", &target, "3000000", "1"]).stdout(Stdio::piped());
+        let long = command.args(["--fetch", &target, "6000000", "1"]).stdout(Stdio::piped());
         let long = long.spawn()?;
         wait_for_data(&world, before)?;
         relay.end("-TERM")?;
         let status = relay.child.wait()?;
         require(status.success(), format!("the relay ends with {status}"))?;
         let long = String::from_utf8(long.wait_with_output()?.stdout)?;
-        require(long.starts_with("3000000 "), format!("{target}: {long}"))?;
+        require(long.starts_with("6000000 "), format!("{target}: {long}"))?;
     }
     require(world.fetch(1000, 1).is_err(), "a transfer without a relay")
 }
@@ -61,8 +61,9 @@ pub(crate) fn logs() -> Result {
 pub(crate) fn hangup() -> Result {
     let world = World::new([FAST, FAST])?;
     let _relay = world.start_relay("")?;
-    let client = world.start_client("--uplink c1 --uplink c2")?;
+    let mut client = world.start_client("--uplink c1 --uplink c2")?;
     client.signal("-HUP")?;
     world.fetch(100_000, 1)?;
-    Ok(())
+    client.end("-TERM")?;
+    require(client.child.wait()?.success(), "the client fails")
 }

@@ -133,7 +133,7 @@ impl Arrivals {
     pub(crate) fn on_processed(&mut self, now: Instant, hosts: &[impl Host; 2]) {
         for receiver in [Side::Client, Side::Server] {
             if std::mem::take(&mut self.arriving[receiver as usize]) {
-                self.on_sample(now, receiver, &hosts[receiver as usize]);
+                self.account(now, receiver, &hosts[receiver as usize]);
             }
         }
     }
@@ -142,11 +142,11 @@ impl Arrivals {
     /// mapping.
     pub(crate) fn on_end(&mut self, now: Instant, hosts: &[impl Host; 2]) {
         for receiver in [Side::Client, Side::Server] {
-            self.on_sample(now, receiver, &hosts[receiver as usize]);
+            self.account(now, receiver, &hosts[receiver as usize]);
         }
     }
 
-    fn on_sample(&mut self, now: Instant, receiver: Side, host: &impl Host) {
+    fn account(&mut self, now: Instant, receiver: Side, host: &impl Host) {
         let path = self.last_path[receiver as usize];
         for (number, flow) in self.flows.iter().enumerate() {
             if flow.sender == receiver {

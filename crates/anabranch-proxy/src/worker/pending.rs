@@ -23,8 +23,8 @@ struct Places {
 }
 
 /// A place, until it is dropped or another connection takes it.
-pub(super) struct WaitingPlace<'a> {
-    waiting: &'a PendingPlaces,
+pub(super) struct PendingPlace<'a> {
+    all: &'a PendingPlaces,
     number: u64,
     lost: oneshot::Receiver<()>,
 }
@@ -32,7 +32,7 @@ pub(super) struct WaitingPlace<'a> {
 impl PendingPlaces {
     /// A place for a further connection. With more than `places` connections, the oldest ones lose
     /// theirs.
-    pub(super) fn enter(&self, places: usize) -> WaitingPlace<'_> {
+    pub(super) fn enter(&self, places: usize) -> PendingPlace<'_> {
         let (kept, lost) = oneshot::channel();
         let Places { next, taken } = &mut *lock(&self.0);
         let number = *next;
@@ -41,20 +41,20 @@ impl PendingPlaces {
         while taken.len() > places {
             taken.pop_first();
         }
-        WaitingPlace { waiting: self, number, lost }
+        PendingPlace { all: self, number, lost }
     }
 }
 
-impl WaitingPlace<'_> {
+impl PendingPlace<'_> {
     /// Wait until another connection takes the place.
     pub(super) async fn lost(&mut self) {
         let _ = (&mut self.lost).await;
     }
 }
 
-impl Drop for WaitingPlace<'_> {
+impl Drop for PendingPlace<'_> {
     fn drop(&mut self) {
-        lock(&self.waiting.0).taken.remove(&self.number);
+        lock(&self.all.0).taken.remove(&self.number);
     }
 }
 
@@ -64,20 +64,20 @@ mod tests {
 
     #[test]
     fn with_all_places_taken_the_oldest_is_lost() {
-        let is_lost = |place: &mut WaitingPlace<'_>| {
+        let is_lost = |place: &mut PendingPlace<'_>| {
             place.lost.try_recv() == Err(oneshot::error::TryRecvError::Closed)
         };
-        let waiting = PendingPlaces::default();
-        let mut places: Vec<_> = (0..4).map(|_| waiting.enter(3)).collect();
+        let all = PendingPlaces::default();
+        let mut places: Vec<_> = (0..4).map(|_| all.enter(3)).collect();
         assert_eq!(places.iter_mut().map(is_lost).collect::<Vec<_>>(), [true, false, false, false]);
         // A connection that has lost its place takes nobody else's when it ends.
         places.remove(0);
         // A place that is given back is free.
         places.pop();
-        places.push(waiting.enter(3));
+        places.push(all.enter(3));
         assert!(!places.iter_mut().any(is_lost));
         // Fewer places are left than connections: the newest has one.
-        places.push(waiting.enter(1));
+        places.push(all.enter(1));
         assert_eq!(places.iter_mut().map(is_lost).collect::<Vec<_>>(), [true, true, true, false]);
     }
 }
