@@ -192,7 +192,7 @@ impl Hosts {
         (self.written, self.received, self.ended) = ([0; 2], [0; 2], [None; 2]);
     }
 
-    /// A client that starts anew opens a connection from the port of the last one. The server may still be
+    /// The client restarts, and opens a connection from the port of the last one. The server may still be
     /// in TIME-WAIT, and segments of the last connection may still be in flight. RFC 9293 §3.6.1.
     fn use_the_port_again(&mut self, config: &ConnectionConfig) {
         self.hosts[0] = client();
@@ -544,7 +544,7 @@ pub fn peers(operations: &[Operation]) {
         }
         if !hosts.disturbed && operations.len() < 100 {
             hosts.end_in_order();
-            // With TCP Fast Open, it was the second connection, from another port.
+            // With TCP Fast Open, the ended connection was the client's second one, and had the second port.
             if !config.tcp.fast_open {
                 hosts.use_the_port_again(config);
                 hosts.end_in_order();

@@ -2,7 +2,7 @@
 //!
 //! [`units`] has rates, sizes, times, limits and probabilities. A [`Part`] is a policy, a platform, a
 //! queue, a middlebox or a workload: a plain struct of its parameters. [`parts!`] unites the parts of
-//! a kind into an enum. The feature `serde` adds their form in files ([`written`]), the description of
+//! a kind into an enum. [`setters!`] writes the setters of other options. The feature `serde` adds their form in files ([`written`]), the description of
 //! their parameters ([`Parameter`]) and their JSON Schema ([`schema`]).
 
 #[cfg(feature = "serde")]
@@ -13,6 +13,7 @@ mod path_ref;
 pub mod schema;
 #[cfg(feature = "serde")]
 mod selection;
+mod setters;
 pub mod units;
 #[cfg(feature = "serde")]
 pub mod written;

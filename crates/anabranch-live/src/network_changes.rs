@@ -21,8 +21,8 @@ pub struct NetworkChanges {
 }
 
 impl NetworkChanges {
-    /// Listen to changes from now on, in a runtime of Tokio. Look at the network afterwards: a change
-    /// after that look is reported.
+    /// Listen for changes from now on, in a runtime of Tokio. Look at the network afterwards: all changes
+    /// after that look are reported.
     ///
     /// # Errors
     /// If the system refuses the socket.
@@ -60,7 +60,7 @@ impl NetworkChanges {
                 Ok(_) => {}
                 Err(error) => match io::Error::from(error) {
                     error if error.kind() == ErrorKind::WouldBlock => return Ok(any),
-                    // The kernel had no room for a report.
+                    // The receive buffer was full, so reports were lost.
                     error if error.raw_os_error() == Some(libc::ENOBUFS) => {}
                     error => return Err(error),
                 },

@@ -49,33 +49,18 @@ pub struct Options<'a> {
     pub interventions: Vec<Intervention>,
 }
 
-impl<'a> Options<'a> {
+impl Options<'_> {
     /// A run with these stacks. It writes no capture, and ends with the scenario.
     pub fn new(client: Stack, server: Stack) -> Self {
         Options { client, server, capture: None, linger: None, interventions: Vec::new() }
     }
-
-    /// Set [`Options::capture`](#structfield.capture).
-    #[must_use]
-    pub fn capture(mut self, capture: impl Into<Option<Capture<'a>>>) -> Self {
-        self.capture = capture.into();
-        self
-    }
-
-    /// Set [`Options::linger`](#structfield.linger).
-    #[must_use]
-    pub fn linger(mut self, linger: impl Into<Option<Duration>>) -> Self {
-        self.linger = linger.into();
-        self
-    }
-
-    /// Set [`Options::interventions`](#structfield.interventions).
-    #[must_use]
-    pub fn interventions(mut self, interventions: Vec<Intervention>) -> Self {
-        self.interventions = interventions;
-        self
-    }
 }
+
+anabranch_config::setters! { [<'a>] Options<'a> {
+    capture: impl Into<Option<Capture<'a>>> => capture.into(),
+    linger: impl Into<Option<Duration>> => linger.into(),
+    interventions: Vec<Intervention>,
+} }
 
 /// An intervention at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]

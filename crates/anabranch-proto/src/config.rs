@@ -189,22 +189,7 @@ pub struct ConnectionConfig {
     pub trace: bool,
 }
 
-macro_rules! setters {
-    ($config:ident { $($field:ident: $type:ty,)+ }) => {
-        impl $config {
-            $(
-                #[doc = concat!("Set [`", stringify!($config), "::", stringify!($field), "`](#structfield.", stringify!($field), ").")]
-                #[must_use]
-                pub fn $field(mut self, $field: $type) -> Self {
-                    self.$field = $field;
-                    self
-                }
-            )+
-        }
-    };
-}
-
-setters!(TcpConfig {
+anabranch_config::setters! { [] TcpConfig {
     mtu: u16,
     initial_window_segments: u32,
     timestamps: bool,
@@ -221,9 +206,9 @@ setters!(TcpConfig {
     mtu_probing: MtuProbing,
     pacing: bool,
     fast_open: bool,
-});
+} }
 
-setters!(ConnectionConfig {
+anabranch_config::setters! { [] ConnectionConfig {
     protocol: Protocol,
     platform: Platform,
     tcp: TcpConfig,
@@ -238,7 +223,9 @@ setters!(ConnectionConfig {
     shared_bottleneck_detection: Option<f64>,
     header_prediction: bool,
     trace: bool,
-});
+    send_buffer: impl Into<Option<u64>> => send_buffer.into(),
+    receive_buffer: impl Into<Option<u64>> => receive_buffer.into(),
+} }
 
 impl ConnectionConfig {
     /// Largest IP packet in bytes that the interface with this address sends; at least 128.
@@ -252,20 +239,6 @@ impl ConnectionConfig {
     pub fn has_route(&self, local: IpAddr, remote: IpAddr) -> bool {
         let interfaces = self.interfaces.as_ref();
         interfaces.is_none_or(|interfaces| !interfaces.unreachable.contains(&(local, remote)))
-    }
-
-    /// Set [`ConnectionConfig::send_buffer`](#structfield.send_buffer).
-    #[must_use]
-    pub fn send_buffer(mut self, bytes: impl Into<Option<u64>>) -> Self {
-        self.send_buffer = bytes.into();
-        self
-    }
-
-    /// Set [`ConnectionConfig::receive_buffer`](#structfield.receive_buffer).
-    #[must_use]
-    pub fn receive_buffer(mut self, bytes: impl Into<Option<u64>>) -> Self {
-        self.receive_buffer = bytes.into();
-        self
     }
 
     /// Set the function that creates the congestion control of each subflow.

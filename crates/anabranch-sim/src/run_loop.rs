@@ -20,7 +20,7 @@ use crate::scenario::{AppliesTo, Change, Scenario};
 use crate::statistics::Hosts;
 use crate::topology;
 
-/// Options of a run besides the scenario. Each has a setter of its name.
+/// Options of a run besides the scenario. Each option has a setter with its name.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Options<'a> {
@@ -44,30 +44,15 @@ pub struct Options<'a> {
     pub stop: Option<&'a mut dyn FnMut(Instant) -> bool>,
 }
 
-macro_rules! setters {
-    ($($field:ident: $type:ty => $value:expr,)+) => {
-        impl<'a> Options<'a> {
-            $(
-                #[doc = concat!("Set [`Options::", stringify!($field), "`](#structfield.", stringify!($field), ").")]
-                #[must_use]
-                pub fn $field(mut self, $field: $type) -> Self {
-                    self.$field = $value;
-                    self
-                }
-            )+
-        }
-    };
-}
-
-setters! {
+anabranch_config::setters! { [<'a>] Options<'a> {
     capture: impl Into<Option<Capture<'a>>> => capture.into(),
-    round_trip: bool => round_trip,
-    without_shortcuts: bool => without_shortcuts,
-    custom_policies: &'a [CustomPolicies] => custom_policies,
-    ledger: bool => ledger,
-    trace: bool => trace,
+    round_trip: bool,
+    without_shortcuts: bool,
+    custom_policies: &'a [CustomPolicies],
+    ledger: bool,
+    trace: bool,
     stop: &'a mut dyn FnMut(Instant) -> bool => Some(stop),
-}
+} }
 
 impl fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

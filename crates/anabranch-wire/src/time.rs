@@ -115,7 +115,7 @@ impl Duration {
 }
 
 impl From<core::time::Duration> for Duration {
-    /// The longest duration if `duration` is longer.
+    /// Saturates at the longest duration, about 584 years.
     fn from(duration: core::time::Duration) -> Self {
         Duration(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }

@@ -82,35 +82,14 @@ impl ShellOptions {
             custom_policies: CustomPolicies::default(),
         }
     }
-
-    /// Set [`ShellOptions::of_kernel`](#structfield.of_kernel).
-    #[must_use]
-    pub fn of_kernel(mut self, of_kernel: bool) -> Self {
-        self.of_kernel = of_kernel;
-        self
-    }
-
-    /// Set [`ShellOptions::terminal`](#structfield.terminal).
-    #[must_use]
-    pub fn terminal(mut self, terminal: Terminal) -> Self {
-        self.terminal = terminal;
-        self
-    }
-
-    /// Set [`ShellOptions::capture`](#structfield.capture).
-    #[must_use]
-    pub fn capture(mut self, capture: impl Into<Option<Capture<'static>>>) -> Self {
-        self.capture = capture.into();
-        self
-    }
-
-    /// Set [`ShellOptions::custom_policies`](#structfield.custom_policies).
-    #[must_use]
-    pub fn custom_policies(mut self, custom_policies: CustomPolicies) -> Self {
-        self.custom_policies = custom_policies;
-        self
-    }
 }
+
+anabranch_config::setters! { [] ShellOptions {
+    of_kernel: bool,
+    terminal: Terminal,
+    capture: impl Into<Option<Capture<'static>>> => capture.into(),
+    custom_policies: CustomPolicies,
+} }
 
 /// A program inside the network of a scenario.
 pub struct Shell {

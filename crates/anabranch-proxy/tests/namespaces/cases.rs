@@ -46,8 +46,8 @@ const SHORT_QUEUE: [&str; 3] = ["2Mbit/s", "75ms", "40packets"];
 pub(crate) const FAST: [&str; 3] = ["1Gbit/s", "0ms", "1000packets"];
 
 type Case = fn() -> Result;
-/// Cases, and how often each may be tried: those that depend on time need a machine that is in time. On a
-/// slow one, the client also tries the next uplink, and captures have a further connection.
+/// Cases, and how often each may be tried. Those that depend on time can fail on a busy machine: a client
+/// that gets no answer in time tries the next uplink, and a capture then has a further connection.
 const CASES: [(&str, Case, usize); 30] = [
     ("curl without changes", unmodified::curl, 1),
     ("Chromium without changes", unmodified::chromium, 1),
@@ -95,9 +95,9 @@ pub(crate) fn run_all(arguments: &[String]) {
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
     let failed = AtomicI32::new(0);
-    // Most cases mostly wait, so those that depend on time run next to the others. They need little
-    // processor time, but without delay, also while other tests use the processors. Without the
-    // privilege, they run at normal priority.
+    // Most cases spend their time waiting. Those that depend on time therefore run in parallel to the
+    // others. They need a processor at once, while other tests use the processors, so they have a higher
+    // priority. Without the privilege, they run at normal priority.
     thread::scope(|scope| {
         for (measure, nice) in [(true, -10), (false, -5)] {
             let of_lane = move |case: &&(&str, Case, usize)| (case.2 > 1) == measure;

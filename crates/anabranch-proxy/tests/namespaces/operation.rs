@@ -57,7 +57,7 @@ pub(crate) fn logs() -> Result {
     Ok(())
 }
 
-/// SIGHUP, as of a terminal that closes, ends no client.
+/// SIGHUP, which a closing terminal sends, does not end a client.
 pub(crate) fn hangup() -> Result {
     let world = World::new([FAST, FAST])?;
     let _relay = world.start_relay("")?;
