@@ -4,8 +4,7 @@
 #   make test    check formatting, lints and types, and run all tests except slow ones
 #   make help    list all targets
 #
-# Needs Rust, Python 3.11 or later, and a C compiler (as Rust's linker). Targets of one kind are in a
-# file of their own, in tools/.
+# Needs Rust, Python 3.11 or later, and a C compiler (as Rust's linker). More targets are in tools/*.mk.
 
 PYTHON ?= python3
 STARTED := $(shell date +%s)
@@ -28,11 +27,9 @@ BUILT_PLAYGROUND := $(wildcard python/anabranch/playground/site/index.html)
 PACKAGES := --workspace --exclude anabranch-wasm
 BUILD_RELEASE := cargo build --quiet --release $(PACKAGES)
 
-# Tools that targets install for themselves.
-TOOLS := $(CURDIR)/target/tools
-
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
+.PHONY: help install dev demo test check-rust build-test-rust test-rust check-python test-python clean
 
 # ---- set-up ---------------------------------------------------------------------------------
 
@@ -66,7 +63,6 @@ $(TEST_VENV)/.installed: $(TEST_BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
 		$(TEST_BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	@touch $@
 
-.PHONY: help install dev clean
 help: ## list all targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
@@ -75,7 +71,6 @@ dev: $(TEST_VENV)/.installed
 
 # ---- demonstration --------------------------------------------------------------------------
 
-.PHONY: demo
 demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
 	@echo "Reproducing Figure 7 of NSDI 2012 (less than half a minute on two idle cores) ..."
 	$(BIN)/anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7
@@ -89,7 +84,6 @@ demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
 # Cargo cannot reach make's job server, and would warn about it.
 TEST_RUST := MAKEFLAGS= cargo test --quiet $(PACKAGES)
 
-.PHONY: test check-rust build-test-rust test-rust check-python test-python test-slow format
 test: ## check formatting, lints and types, and run all tests except slow ones
 	$(MAKE) check-rust
 	@# pip uses one processor, and tests in real time hardly any, so the lists run side by side.

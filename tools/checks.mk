@@ -1,7 +1,10 @@
 # Checks beyond make test, and a tool of the tests. Included by the Makefile.
 
+# Tools that targets install for themselves.
+TOOLS := $(CURDIR)/target/tools
+
 # The accessibility checker for the browser tests. Without it, they skip that check.
-AXE := target/tools/axe-core
+AXE := $(TOOLS)/axe-core
 
 .PHONY: axe
 axe:
@@ -44,6 +47,7 @@ check-targets: $(TEST_VENV)/.installed ## compile for other platforms with the o
 interop: ## test the engine against this kernel's Multipath TCP: all cases, or CASE=MP_PRIO
 	$(TEST_RUST) --test interop -- $(or $(CASE),--include-ignored)
 
+.PHONY: format
 format: $(TEST_VENV)/.installed ## format all code
 	cargo fmt
 	$(TEST_BIN)/ruff check --fix
