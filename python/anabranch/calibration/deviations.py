@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.calibration.case import VIRTUAL
-from anabranch.gallery import bounds
+from anabranch.gallery.registry import bound
 from anabranch.results.bounds import Bound
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -31,11 +31,10 @@ A scenario has one of the first, one of the second, or both. If a path fails, it
 instead of the second.
 """
 
-BOUNDS = {
-    OUTPUT: (bounds.BOUNDS["C output median"], bounds.BOUNDS["C output p90"]),
-    DELAY: (bounds.BOUNDS["C delay median"], bounds.BOUNDS["C delay p90"]),
-    STALL: (bounds.BOUNDS["C stall median"], bounds.BOUNDS["C stall p90"]),
-}
+REGISTERED = {OUTPUT: "C output", DELAY: "C delay", STALL: "C stall"}
+"""The rows of the registry that claims about a quantity share."""
+
+BOUNDS = {what: (bound(row, "median"), bound(row, "p90")) for what, row in REGISTERED.items()}
 """Bounds on absolute deviations in %, in the median of the scenarios and at the 90th percentile."""
 
 ONE_PATH, TWO_PATHS, TOGETHER = "one path", "two paths", "together"

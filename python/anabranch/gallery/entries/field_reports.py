@@ -180,36 +180,30 @@ def _part(curve: str, report: Report, mbps: float) -> Measure:
 
 CLAIMS = {
     "FR.harmed": claim(
-        "If a report has less goodput over all paths than over the best one, so does the model of "
-        "Linux.",
-        "the reports",
         for_each(
             f"goodput, {LINUX} / {TCP}, {{.key}}",
             (report for report in REPORTS if report.harmed),
             partial(_over_tcp, LINUX),
             f"goodput, {LINUX} / {TCP}, every report of harm",
-        ),
+        )
     ),
     "FR.cured": claim(
-        "The engine with opportunistic retransmission and penalisation loses no goodput in any of "
-        "these situations.",
-        "this project",
         for_each(
             f"goodput, {ENGINE} / {TCP}, {{.key}}",
             REPORTS,
             partial(_over_tcp, ENGINE),
             f"goodput, {ENGINE} / {TCP}, every report",
-        ),
+        )
     ),
     **{
         f"FR.{report.key}": claim(
-            f"The model of Linux has the reported goodput: {report.says}.",
-            report.thread,
             Quantity(
                 f"goodput in virtual time / reported, {report.mbps:g} Mbit/s",
                 _part(LINUX, report, report.mbps),
             ),
-            bounds="FR.as-reported",
+            row="FR.as-reported",
+            says=report.says,
+            thread=report.thread,
         )
         for report in REPORTS
     },
