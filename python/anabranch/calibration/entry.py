@@ -21,8 +21,8 @@ from anabranch.calibration.deviations import (
     STALL,
     TOGETHER,
     TWO_PATHS,
-    Compared,
-    Distribution,
+    ComparedScenario,
+    DeviationDistribution,
 )
 from anabranch.gallery.claims import Quantity, Unnamed, claim, named
 from anabranch.gallery.entry import Cell, Entry, Tier
@@ -70,7 +70,7 @@ def _claim(what: str, paths: str) -> Unnamed:
     )
 
 
-def _measure(what: str, paths: str, statistic: Callable[[Distribution], float]) -> Measure:
+def _measure(what: str, paths: str, statistic: Callable[[DeviationDistribution], float]) -> Measure:
     """Measures a statistic of a distribution, whose scenarios are not a sample of seeds."""
 
     def measure(results: Results) -> Estimate:
@@ -131,7 +131,7 @@ def _draw_signed(paths: str, results: Results, axes: Axes) -> None:
     axes.set_xlabel("deviation of virtual time from Linux (%)")
 
 
-def _is_named(each: Compared, row_count: int) -> bool:
+def _is_named(each: ComparedScenario, row_count: int) -> bool:
     if row_count <= _MOST_NAMED:
         return True
     pairs = {what: each.judged(what) for what in BOUNDS}

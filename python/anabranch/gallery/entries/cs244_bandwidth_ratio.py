@@ -26,7 +26,7 @@ RATES_MBPS = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
-class Setting:
+class Reading:
     """A reading of what the source leaves open."""
 
     words: str
@@ -39,9 +39,9 @@ class Setting:
 
 
 SETTINGS = {
-    "54p": Setting("a queue of 54 packets", "54packets", "CS244'15, Figs. 2–4"),
-    "80ms": Setting("a queue of 80 ms", "80ms", "CS244'15, Figs. 2–4; queue: this project"),
-    "32KiB": Setting(
+    "54p": Reading("a queue of 54 packets", "54packets", "CS244'15, Figs. 2–4"),
+    "80ms": Reading("a queue of 80 ms", "80ms", "CS244'15, Figs. 2–4; queue: this project"),
+    "32KiB": Reading(
         "a queue of 54 packets and 32 KiB requested from Linux",
         "54packets",
         "CS244'15, Figs. 2–4",

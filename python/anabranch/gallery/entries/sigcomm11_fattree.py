@@ -12,7 +12,7 @@ from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
+from anabranch.gallery.shared.fat_tree import FatTree, FatTreeFlow, most, one_way, permutation
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style, estimates
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
@@ -57,13 +57,13 @@ def _scenario(tier: Tier, name: str, curve: str, subflows: int, seed: int) -> Sc
     )
 
 
-def flows_of(curve: str, subflows: int, seed: int) -> list[Flow]:
+def flows_of(curve: str, subflows: int, seed: int) -> list[FatTreeFlow]:
     """The flows of a run, with their routes."""
     draw = one_way if curve == ONE_WAY else permutation
     return draw(TREE, subflows, seed)
 
 
-def _paths(each: Flow) -> list[NetworkPath]:
+def _paths(each: FatTreeFlow) -> list[NetworkPath]:
     """A path for each subflow. Its own link is the inside of the host, which delays nothing."""
     return [
         network_path(f"{each.source}.{n}", "10Gbit/s", "0us", "infinite", via=route)
@@ -71,7 +71,7 @@ def _paths(each: Flow) -> list[NetworkPath]:
     ]
 
 
-def _connection(each: Flow, curve: str) -> Connection:
+def _connection(each: FatTreeFlow, curve: str) -> Connection:
     return flow(
         [path.name for path in _paths(each)],
         name=f"{each.source} to {each.destination}",
