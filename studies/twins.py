@@ -27,7 +27,7 @@ from measured import update
 
 from anabranch.calibration import drawn
 from anabranch.explanations import what_if
-from anabranch.explanations.what_if import Change
+from anabranch.explanations.what_if import ScenarioChange
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_once
 from anabranch.runs.run import Capture
@@ -110,7 +110,7 @@ def limited(seed: int, index: int) -> Scenario:
     return dataclasses.replace(scenario, name=name, duration="20s", connections=(changed,))
 
 
-def with_change(scenario: Scenario, change: Change, twin: str) -> str:
+def with_change(scenario: Scenario, change: ScenarioChange, twin: str) -> str:
     """The scenario with a change that was predicted for its twin.
 
     Paths are changed by their places, and buffers by the same factor.

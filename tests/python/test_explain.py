@@ -410,10 +410,12 @@ def test_the_numbers_that_order_the_rows_are_visible_in_80_columns(
     monkeypatch.setenv("COLUMNS", "80")
     gain = Estimate(3.5, 3.25, 3.75, 5)
     slower = Estimate(1.25 * 10**digits, -2.5 * 10**digits, 3.75 * 10**digits, 5)
-    change = what_if.Change("cubic_linux (congestion control)", {})
+    change = what_if.ScenarioChange("cubic_linux (congestion control)", {})
     delays = np.array([100.0])
     prediction = what_if.Prediction(change, False, gain, gain, slower)
-    found = what_if.WhatIf(what_if.Outcome(np.array([10.0]), delays, delays), [1], [prediction])
+    found = what_if.WhatIf(
+        what_if.ChangeOutcome(np.array([10.0]), delays, delays), [1], [prediction]
+    )
     console.show(tables.predictions(found))
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80
@@ -442,13 +444,13 @@ def test_the_best_buffers_are_named_beside_the_others(
 ) -> None:
     predictions = [
         what_if.Prediction(
-            what_if.Change(f"buffers × {factor}", {}, factor), True,
+            what_if.ScenarioChange(f"buffers × {factor}", {}, factor), True,
             Estimate(gain, gain, gain, 1), None, None,
         )
         for factor, gain in ((2, twice), (4, four_times))
     ]  # fmt: skip
     none = np.empty(0)
-    found = what_if.WhatIf(what_if.Outcome(np.array([10.0]), none, none), [1], predictions)
+    found = what_if.WhatIf(what_if.ChangeOutcome(np.array([10.0]), none, none), [1], predictions)
     assert found.finding() == words
 
 
@@ -465,10 +467,10 @@ def test_the_best_buffers_are_named_beside_the_others(
 def test_the_best_change_must_bring_as_much_as_in_advice(
     gain: float, low: float, count: int, words: str
 ) -> None:
-    change = what_if.Change("a", {}, count=count)
+    change = what_if.ScenarioChange("a", {}, count=count)
     prediction = what_if.Prediction(change, True, Estimate(gain, low, gain, 5), None, None)
     none = np.empty(0)
-    found = what_if.WhatIf(what_if.Outcome(np.array([10.0]), none, none), [1], [prediction])
+    found = what_if.WhatIf(what_if.ChangeOutcome(np.array([10.0]), none, none), [1], [prediction])
     assert found.finding() == words
 
 

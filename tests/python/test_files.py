@@ -18,7 +18,7 @@ from anabranch.cli.main import run_command
 from anabranch.cli.tables import Grid
 from anabranch.errors import InputError, UnwritableError
 from anabranch.live.run import Conditions
-from anabranch.live.shell import Outcome
+from anabranch.live.shell import ShellOutcome
 from anabranch.results import provenance
 from anabranch.results.folder import load
 from anabranch.runs import executors
@@ -161,7 +161,7 @@ def test_headings_in_brackets_are_printed_as_they_are() -> None:
 
 def test_the_summary_of_a_shell_shows_brackets(short_run: anabranch.Run, capsys: Captured) -> None:
     conditions = Conditions("engine", "engine", "here", "6.12", True, (0, 0, 0, 0), 0, 0, ())
-    shell._print(Outcome(0, short_run, conditions), Path("r[/x]"))
+    shell._print(ShellOutcome(0, short_run, conditions), Path("r[/x]"))
     assert "report: r[/x]/report.html" in capsys.readouterr().err
 
 

@@ -3,6 +3,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ import pytest
 from anabranch import _core
 from anabranch.calibration.entry import FAILING_CLAIMS
 from anabranch.errors import InputError
-from anabranch.gallery import catalogue
-from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery import catalogue, registry
 from anabranch.gallery.claims import Unnamed
 from anabranch.gallery.claims import claim as unnamed
 from anabranch.gallery.references import SOURCES
 from anabranch.results.bounds import Bound
+from anabranch.results.claims import Claim
 from anabranch.scenarios.scaling import scaled
 from anabranch.sweeps.plan import Plan
 
@@ -118,12 +119,26 @@ def test_one_thing_is_singular(name: str) -> None:
             )
 
 
+def all_claims() -> list[Claim]:
+    return [*(claim for name in ENTRIES for claim in catalogue.entry(name).claims), *FAILING_CLAIMS]
+
+
+def test_every_row_of_the_registry_is_used_and_none_hides_another() -> None:
+    rows = [
+        row for file in FOLDER.glob("*.toml") for row in tomllib.loads(file.read_text()).items()
+    ]
+    assert len({claim for claim, _ in rows}) == len(rows)
+    statements = [claim.statement for claim in all_claims()]
+    for claim, row in rows:
+        parts = re.split(r"\{\w+\}", row["statement"].removesuffix("."))
+        pattern = re.compile(".+".join(map(re.escape, parts)))
+        assert any(map(pattern.match, statements)), claim
+
+
 def test_every_bound_stands_in_the_registry_and_is_used() -> None:
-    claims = [claim for name in ENTRIES for claim in catalogue.entry(name).claims]
-    claims += FAILING_CLAIMS
-    used = {condition.bound for claim in claims for condition in claim.conditions}
-    assert used == set(BOUNDS.values())
-    for key, bound in BOUNDS.items():
+    used = {condition.bound for claim in all_claims() for condition in claim.conditions}
+    assert used == set(registry.bounds().values())
+    for key, bound in registry.bounds().items():
         assert bound.reason, key
         date.fromisoformat(bound.since)
 

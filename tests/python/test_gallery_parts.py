@@ -10,8 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from anabranch.errors import InputError
-from anabranch.gallery import bounds, panels
-from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery import panels, registry
 from anabranch.gallery.claims import (
     Quantity,
     all_of,
@@ -92,12 +91,12 @@ def test_a_row_of_the_registry_states_its_ends_its_source_and_what_it_was() -> N
         "reason": "this project",
         "was": [["2026-11-24", "at least 1"], ["2026-11-25", "at least 0.7"]],
     }
-    bound = bounds._bound(row)
+    bound = registry.bound_of(row)
     assert (bound.low, bound.high, bound.unit, bound.stated) == (0.5, 2, "s", (0.25,))
     assert (
         bound.reason == "this project; until 2026-11-24 at least 1; until 2026-11-25 at least 0.7"
     )
-    strict = bounds._bound({"above": 3, "since": "2026-11-20", "reason": "r", "source": [3, 4]})
+    strict = registry.bound_of({"above": 3, "since": "2026-11-20", "reason": "r", "source": [3, 4]})
     assert (strict.low, strict.high, strict.is_strict) == (3, math.inf, True)
     assert strict.stated == (3, 4)
 
@@ -106,26 +105,28 @@ def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
     measure = GOODPUT.median(SLOW)
     claims = {
         "E1.3-m12-beats-regular": claim(
-            "s",
-            "o",
             Quantity("mean", measure),
             (Quantity("IQR", measure, "IQR"), Quantity("else", measure, "E1.6-control")),
         ),
-        "E1.3-other": claim("s", "o", Quantity("q", measure), bounds="E7.c-less-delay"),
+        "E1.3-other": claim(Quantity("q", measure), row="E7.c-less-delay"),
     }
     found, other = named(claims)
     assert [found.id, other.id] == [*claims]
     expected = ("E1.3-m12-beats-regular", "E1.3-m12-beats-regular IQR", "E1.6-control")
-    assert [each.bound for each in found.conditions] == [BOUNDS[key] for key in expected]
-    assert other.conditions[0].bound == BOUNDS["E7.c-less-delay"]
-    with pytest.raises(InputError, match=r'bounds.toml has no bound "E1\.3-unknown"'):
-        named({"E1.3-unknown": claim("s", "o", Quantity("q", measure))})
+    bounds = registry.bounds()
+    assert [each.bound for each in found.conditions] == [bounds[key] for key in expected]
+    assert other.conditions[0].bound == bounds["E7.c-less-delay"]
+    assert (found.statement, found.source) == dataclasses.astuple(registry.row(found.id))[:2]
+    with pytest.raises(InputError, match=r'gallery/entries has the claim "E1\.3-unknown"'):
+        named({"E1.3-unknown": claim(Quantity("q", measure))})
+    with pytest.raises(InputError, match=r'"E7\.c-less-delay" has no bound "other"'):
+        named({"E7.c-less-delay": claim(Quantity("q", measure, "other"))})
 
 
 def test_similar_quantities_are_described_once() -> None:
     measure = GOODPUT.median(SLOW)
     quantities = each("every cell", {"a": measure, "b": measure})
-    both = claim("s", "o", quantities)("E7.c-less-delay")
+    both = claim(quantities)("E7.c-less-delay")
     assert both.check == "every cell ≤ 0.8 (each of 2)"
     sizes = at_every("a / b", (10, 20), "kB", lambda size: GOODPUT.median(at("slow", size)))
     assert [each.words for each in sizes] == ["a / b at 10 kB", "a / b at 20 kB"]
@@ -159,7 +160,7 @@ def test_a_precondition_names_the_path_that_carried_too_little(results: Results)
     assert "no share_two" in str(carried("two", at("none"))(results))
     assert all_of(carried("two", at("fast")), carried("two", at("slow")))(results) == reason
     quantity = Quantity("q", GOODPUT.median(at("slow")))
-    needy = claim("s", "o", quantity, needs=carried("two", at("slow")))
+    needy = claim(quantity, needs=carried("two", at("slow")))
     judged = judge(needy("E7.c-less-delay"), results)
     assert (judged.verdict, judged.reason) == (Verdict.NOT_APPLICABLE, reason)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from anabranch.calibration import recorded
-from anabranch.calibration.recorded import DRAWN, STACKS, TARGETS, Compared, Quantity
+from anabranch.calibration.recorded import DRAWN, STACKS, TARGETS, ComparedRun, RecordedQuantity
 from anabranch.cli.main import run_command
 from anabranch.results import metrics
 from anabranch.runs.run import run_scenario
@@ -50,7 +50,7 @@ def test_a_delay_begins_with_the_write() -> None:
 
 def test_sentences_and_tables_agree() -> None:
     compared = [
-        Compared(DRAWN, name, Quantity(10, 10 + off), Quantity(100, 100 - off))
+        ComparedRun(DRAWN, name, RecordedQuantity(10, 10 + off), RecordedQuantity(100, 100 - off))
         for name, off in (("a", 0.1), ("b", 0.2), ("c", 2.0))
     ]
     (title, table), *_ = recorded.tables(compared).items()

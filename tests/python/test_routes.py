@@ -8,7 +8,7 @@ import anabranch
 from anabranch import _core
 from anabranch.advice import subject
 from anabranch.explanations.explanation import Explanation
-from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
+from anabranch.gallery.shared.fat_tree import FatTree, FatTreeFlow, most, one_way, permutation
 from anabranch.runs.run import run_scenario
 from anabranch.scenarios import loading
 from anabranch.scenarios.routes import Crossing, route
@@ -125,7 +125,7 @@ def test_the_best_split_fills_every_cable_that_bounds_it() -> None:
     # Two flows of one switch climb the same cable: half of the rate each, or 1 and 0. A second
     # subflow of one flow over the other cable frees the first one.
     climb = TREE.routes(0, 4)[0], TREE.routes(1, 8)[0]
-    one, two = (Flow(n, 4, 0, [route]) for n, route in enumerate(climb))
+    one, two = (FatTreeFlow(n, 4, 0, [route]) for n, route in enumerate(climb))
     assert most([one, two]) == pytest.approx(0.5)
-    more = Flow(1, 8, 0, [climb[1], TREE.routes(1, 8)[2]])
+    more = FatTreeFlow(1, 8, 0, [climb[1], TREE.routes(1, 8)[2]])
     assert most([one, more]) == pytest.approx(1.0)

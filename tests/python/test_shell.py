@@ -21,8 +21,8 @@ import pytest
 
 from anabranch.analyze import analyze
 from anabranch.cli.main import run_command
-from anabranch.cli.panel import Panel
-from anabranch.live.shell import Path as State
+from anabranch.cli.panel import PathPanel
+from anabranch.live.shell import ShellPath as State
 from anabranch.live.shell import started
 from anabranch.results.folder import load
 from anabranch.scenarios import loading
@@ -373,7 +373,7 @@ def test_a_terminal_shows_the_paths_and_its_keys_toggle_them(file: Path) -> None
 
 
 def test_a_panel_shows_rates_since_the_last_look() -> None:
-    panel = Panel(["wifi", "lte"])
+    panel = PathPanel(["wifi", "lte"])
     idle = State(0, 0, True, (0, 0), 0, None, 0)
     panel.lines(1.0, [idle, idle], 80)
     # 1 MB down and 0.25 MB up in 2 s: 4 and 1 Mbit/s, all of it over WiFi.
@@ -387,7 +387,7 @@ def test_a_panel_shows_rates_since_the_last_look() -> None:
 def test_a_panel_offers_a_digit_for_each_of_the_first_nine_paths() -> None:
     idle = State(0, 0, True, (0, 0), 0, None, 0)
     for count, keys in ((2, "Ctrl-] 1–2:"), (12, "Ctrl-] 1–9:")):
-        panel = Panel([f"path {number}" for number in range(count)])
+        panel = PathPanel([f"path {number}" for number in range(count)])
         assert keys in panel.lines(1.0, [idle] * count, 100)[-1]
 
 

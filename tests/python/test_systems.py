@@ -196,7 +196,7 @@ def test_a_record_keeps_the_verdicts_of_all_systems(
 ) -> None:
     entry = dataclasses.replace(_entry(), id="not-in-the-catalogue")
     record = verdicts.record(entry, judgements, results, folder)
-    assert verdicts.Record.of_json(json.loads(json.dumps(record.as_json()))) == record
+    assert verdicts.VerdictRecord.of_json(json.loads(json.dumps(record.as_json()))) == record
     assert (record.verdicts, record.seeds, record.runs) == ("1 reproduced, 1 not reproduced", 2, 6)
     assert tuple(record.on_systems) == comparison.counts(judgements)
     # The processor time includes that of the other systems.

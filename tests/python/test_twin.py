@@ -18,7 +18,7 @@ from anabranch.scenarios import loading
 from anabranch.scenarios.classes import Change, Middlebox
 from anabranch.twins import comparison, fit, observed, scenario
 from anabranch.twins.fit import Fitted
-from anabranch.twins.link import Link, link
+from anabranch.twins.link import LinkFindings, link
 from anabranch.twins.observed import Observed
 from anabranch.twins.transmissions import Transmissions
 from conftest import scenario as short
@@ -143,7 +143,7 @@ def test_the_rate_is_exact_where_a_queue_never_empties(tmp_path: Path) -> None:
 def test_a_misjudged_loss_does_not_bias_the_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def misjudged(sent: Transmissions, near_mbps: float | None) -> Link | None:
+    def misjudged(sent: Transmissions, near_mbps: float | None) -> LinkFindings | None:
         assert near_mbps is None, "the rate of a capture is unknown"
         lost = sent.lost.copy()
         lost[sent.end.size // 3] = True

@@ -8,7 +8,7 @@ from rich.console import Console
 
 import anabranch
 from anabranch.cli.tables import Grid
-from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery import registry
 from anabranch.reports import page, strips
 from anabranch.reports.table import Table
 from anabranch.results.bounds import within
@@ -70,6 +70,6 @@ def test_the_number_of_a_source_stands_beside_ours() -> None:
 
 
 def test_the_numbers_of_sources_lie_in_their_bounds() -> None:
-    for name, bound in BOUNDS.items():
+    for name, bound in registry.bounds().items():
         for stated in bound.stated:
             assert bound.distance(stated) <= 1e-9, name

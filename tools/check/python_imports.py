@@ -35,7 +35,7 @@ FLOORS = (
     "anabranch.batches",
     "anabranch.reports",
     "anabranch.sweeps",
-    "anabranch.gallery.bounds",
+    "anabranch.gallery.registry",
     "anabranch.gallery.claims",
     "anabranch.gallery.measures",
     "anabranch.gallery.metrics",

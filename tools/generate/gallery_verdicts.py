@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.gallery import catalogue, comparison, sensitivity, verdicts
-from anabranch.gallery.verdicts import Record
+from anabranch.gallery.verdicts import VerdictRecord
 from anabranch.results.claims import judge
 from anabranch.results.folder import PROVENANCE, load
 
@@ -40,11 +40,14 @@ def digests() -> Mapping[str, str]:
     return found
 
 
-def records(kept: Mapping[str, Any]) -> list[Record]:
+def records(kept: Mapping[str, Any]) -> list[VerdictRecord]:
     """The kept records, in the order of the catalogue."""
     now = digests()
     return [
-        replace(Record.of_json(kept[name]["record"]), superseded=_superseded(kept[name], now[name]))
+        replace(
+            VerdictRecord.of_json(kept[name]["record"]),
+            superseded=_superseded(kept[name], now[name]),
+        )
         for name in catalogue.names()
         if name in kept
     ]
@@ -57,7 +60,7 @@ def _superseded(kept: Mapping[str, Any], digest: str) -> str:
     return kept.get("superseded") or "These runs give other digests today."
 
 
-def recorded(name: str, gallery: Path, build: str) -> Record:
+def recorded(name: str, gallery: Path, build: str) -> VerdictRecord:
     """The record of an entry's runs in the folder of a gallery."""
     entry, folder = catalogue.entry(name), gallery / name
     results = load(folder)
@@ -112,7 +115,7 @@ def pages(kept: Mapping[str, Any]) -> dict[Path, str]:
     return {GALLERY: gallery, SEEDS: seeds} | dict(map(page_of, found))
 
 
-def page_of(record: Record) -> tuple[Path, str]:
+def page_of(record: VerdictRecord) -> tuple[Path, str]:
     """An entry's page with its verdicts."""
     page = DOCS / f"gallery/{record.entry}.md"
     return page, between(page.read_text(encoding="utf-8"), "verdicts", verdicts.of_page(record))

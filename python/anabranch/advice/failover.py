@@ -20,7 +20,7 @@ _MOST_PATHS = 4
 
 
 @dataclass(frozen=True)
-class Setting:
+class LinuxSetting:
     """A setting that Linux offers.
 
     Attributes:
@@ -41,20 +41,20 @@ class Stall:
         pause: In seconds; `None` if the run cannot measure it.
     """
 
-    setting: Setting
+    setting: LinuxSetting
     pause: Estimate | None
 
 
-def settings(connection: Mapping[str, Any]) -> Iterator[Setting]:
+def settings(connection: Mapping[str, Any]) -> Iterator[LinuxSetting]:
     """The settings to compare, for a connection that runs as in Linux, and first none."""
-    yield Setting("as advised", {})
+    yield LinuxSetting("as advised", {})
     if connection["protocol"] == "mptcp" and len(connection["paths"]) > 1:
         for periods in _PERIODS:
             yield _sysctl(connection, "net.mptcp.", "stale_loss_cnt", periods)
         yield from _backups(connection)
     for retries in _RETRIES:
         yield _sysctl(connection, "net.ipv4.", "tcp_retries2", retries)
-    yield Setting(
+    yield LinuxSetting(
         f"keepalives after {_KEEP_ALIVE_S} s",
         {"keep_alive": f"{_KEEP_ALIVE_S}s"},
         (
@@ -71,15 +71,17 @@ def settings(connection: Mapping[str, Any]) -> Iterator[Setting]:
     )
 
 
-def _sysctl(connection: Mapping[str, Any], prefix: str, name: str, value: int) -> Setting:
+def _sysctl(connection: Mapping[str, Any], prefix: str, name: str, value: int) -> LinuxSetting:
     keys = {"host": {**connection["host"], name: value}}
-    return Setting(f"{name} {value}", keys, (f"sysctl -w {prefix}{name}={value}",))
+    return LinuxSetting(f"{name} {value}", keys, (f"sysctl -w {prefix}{name}={value}",))
 
 
-def _backups(connection: Mapping[str, Any]) -> Iterator[Setting]:
+def _backups(connection: Mapping[str, Any]) -> Iterator[LinuxSetting]:
     paths = connection["paths"]
     if len(paths) > _MOST_PATHS:
         return
     for regular in paths:
         keys = {"path_manager": {"kind": "backup", "regular": regular}}
-        yield Setting(f"only {regular} regular", keys, ("ip mptcp endpoint change id ID backup",))
+        yield LinuxSetting(
+            f"only {regular} regular", keys, ("ip mptcp endpoint change id ID backup",)
+        )

@@ -13,7 +13,7 @@ import polars as pl
 
 from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis
-from anabranch.analyze.records import Connection, Mask, Numbers, Subflow, flags, maybe, whole
+from anabranch.analyze.records import ConnectionRecord, Mask, Numbers, Subflow, flags, maybe, whole
 from anabranch.words import counted, listed
 
 LEAST_SEGMENTS = 20
@@ -52,7 +52,7 @@ class Hidden(Exception):
     """The capture does not show what the sender did. The message says why."""
 
 
-def seen(analysis: Analysis, about: Connection, direction: str) -> Rows:
+def seen(analysis: Analysis, about: ConnectionRecord, direction: str) -> Rows:
     """The rows of one direction of a connection.
 
     Raises:
@@ -95,7 +95,9 @@ class Rows:
     Times count from the first of these segments, in ns.
     """
 
-    def __init__(self, analysis: Analysis, about: Connection, direction: str, base: int) -> None:
+    def __init__(
+        self, analysis: Analysis, about: ConnectionRecord, direction: str, base: int
+    ) -> None:
         mine = analysis.segments.filter(pl.col("connection") == about.number)
         table = mine.sort("time_ns", "file", "packet")
         self.direction = direction

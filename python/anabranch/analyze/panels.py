@@ -37,7 +37,7 @@ _BINS = 100
 
 
 @dataclass(frozen=True)
-class Flow:
+class DrawnDirection:
     """One direction of a connection, ready to be drawn."""
 
     title: str
@@ -47,7 +47,7 @@ class Flow:
     """Number, label and style of each subflow that carried data."""
 
 
-def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
+def flow(analysis: Analysis, connection: int, direction: str) -> DrawnDirection:
     """One direction of a connection."""
     about = analysis.connections.row(connection, named=True)
     data = analysis.data(connection, direction)
@@ -63,7 +63,7 @@ def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
         words = f"subflow {row['subflow']}: {row['initiator']} – {row['listener']}"
         share = _new_bytes(carried[row["subflow"]]) / total
         labels.append((row["subflow"], f"{words}, {share * 100:.0f} %", style))
-    return Flow(
+    return DrawnDirection(
         title=f"connection {connection}: {source} → {sink}",
         data=data,
         acknowledgements=analysis.acknowledgements(connection, direction),
@@ -75,10 +75,10 @@ def _new_bytes(data: pl.DataFrame) -> int:
     return int(data.filter(pl.col("kind") == "new")["len"].sum())
 
 
-def draw(shown: Flow, footer: str) -> Figure:
+def draw(shown: DrawnDirection, footer: str) -> Figure:
     """Draw data over time, an enlarged part of it, outstanding data, and rates."""
     with matplotlib.rc_context(pictures.RC):
-        figure = pictures.Picture(figsize=(10.5, 8.6), layout="constrained")
+        figure = pictures.NotebookFigure(figsize=(10.5, 8.6), layout="constrained")
         body = figure.add_gridspec(2, 2, height_ratios=(1.3, 1), width_ratios=(1.25, 1))
         whole = figure.add_subplot(body[0, 0])
         part = figure.add_subplot(body[0, 1])
@@ -97,7 +97,7 @@ def draw(shown: Flow, footer: str) -> Figure:
     return figure
 
 
-def _whole(axes: Axes, shown: Flow) -> None:
+def _whole(axes: Axes, shown: DrawnDirection) -> None:
     unit, scale = _unit(shown.data["end"].max())
     limits = _limits(shown)
     widths = np.linspace(3.2, 1.4, len(shown.subflows))  # so that no subflow hides another
@@ -112,7 +112,7 @@ def _whole(axes: Axes, shown: Flow) -> None:
     )  # fmt: skip
 
 
-def _detail(axes: Axes, whole: Axes, shown: Flow) -> None:
+def _detail(axes: Axes, whole: Axes, shown: DrawnDirection) -> None:
     """Draw the part around the first data that was sent again, with single segments visible."""
     data = shown.data
     again = np.flatnonzero((data["kind"] == "reinjection").to_numpy())
@@ -222,7 +222,7 @@ def _markers(
 
 
 def _levels(
-    axes: Axes, shown: Flow, limits: tuple[float, float, float, float], scale: float
+    axes: Axes, shown: DrawnDirection, limits: tuple[float, float, float, float], scale: float
 ) -> None:
     """Draw the lines between which data may be sent: DATA_ACK and the edge of the window."""
     rows = shown.acknowledgements
@@ -258,7 +258,7 @@ def _steps(
     return np.append(times[last], limits[1]), np.append(values[last], values[-1])
 
 
-def _outstanding(axes: Axes, shown: Flow) -> None:
+def _outstanding(axes: Axes, shown: DrawnDirection) -> None:
     """Draw the data that was sent but not yet acknowledged, and the receive window."""
     acks = shown.acknowledgements.filter(pl.col("edge").is_not_null())
     if acks.is_empty():
@@ -294,7 +294,7 @@ def _outstanding(axes: Axes, shown: Flow) -> None:
     axes.set_ylim(0)
 
 
-def _rates(axes: Axes, shown: Flow) -> None:
+def _rates(axes: Axes, shown: DrawnDirection) -> None:
     """Draw the new data of every subflow, and the data that DATA_ACKs report as delivered."""
     end = _largest(shown.data["seconds"])
     edges, width = _edges(end)
@@ -319,7 +319,7 @@ def _rates(axes: Axes, shown: Flow) -> None:
     axes.set_ylim(0)
 
 
-def _limits(shown: Flow) -> tuple[float, float, float, float]:
+def _limits(shown: DrawnDirection) -> tuple[float, float, float, float]:
     """Limits of a drawing of all data: times in s, and bytes."""
     data = shown.data
     last = max(_largest(data["seconds"]), _largest(shown.acknowledgements["seconds"]))

@@ -34,7 +34,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Connection:
+class ConnectionRecord:
     """A row of `Analysis.connections`.
 
     Attributes:
@@ -86,7 +86,7 @@ class Subflow:
         return f"subflow {self.number} ({self.initiator} – {self.listener})"
 
 
-def connections(analysis: Analysis) -> list[Connection]:
+def connections(analysis: Analysis) -> list[ConnectionRecord]:
     """All connections, including plain TCP."""
     return [_connection(row) for row in analysis.connections.iter_rows(named=True)]
 
@@ -97,7 +97,7 @@ def subflows(analysis: Analysis, connection: int) -> list[Subflow]:
     return [_subflow(row) for row in mine.iter_rows(named=True)]
 
 
-def _connection(row: Mapping[str, Any]) -> Connection:
+def _connection(row: Mapping[str, Any]) -> ConnectionRecord:
     ways = {
         way: Way(
             sent=row[f"bytes_{way}"],
@@ -107,7 +107,7 @@ def _connection(row: Mapping[str, Any]) -> Connection:
         )
         for way in ("out", "in")
     }
-    return Connection(
+    return ConnectionRecord(
         number=row["connection"],
         protocol=row["protocol"],
         fallback=row["fallback"],

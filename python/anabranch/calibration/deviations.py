@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.calibration.case import VIRTUAL
-from anabranch.gallery import bounds
+from anabranch.gallery.registry import bound
 from anabranch.results.bounds import Bound
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -31,11 +31,10 @@ A scenario has one of the first, one of the second, or both. If a path fails, it
 instead of the second.
 """
 
-BOUNDS = {
-    OUTPUT: (bounds.BOUNDS["C output median"], bounds.BOUNDS["C output p90"]),
-    DELAY: (bounds.BOUNDS["C delay median"], bounds.BOUNDS["C delay p90"]),
-    STALL: (bounds.BOUNDS["C stall median"], bounds.BOUNDS["C stall p90"]),
-}
+REGISTERED = {OUTPUT: "C output", DELAY: "C delay", STALL: "C stall"}
+"""The rows of the registry that claims about a quantity share."""
+
+BOUNDS = {what: (bound(row, "median"), bound(row, "p90")) for what, row in REGISTERED.items()}
 """Bounds on absolute deviations in %, in the median of the scenarios and at the 90th percentile."""
 
 ONE_PATH, TWO_PATHS, TOGETHER = "one path", "two paths", "together"
@@ -70,7 +69,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedScenario:
     """A scenario, or one of its connections, with the metrics that both stacks have."""
 
     name: str
@@ -89,7 +88,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Distribution:
+class DeviationDistribution:
     """The absolute deviations, in %, of several scenarios from Linux."""
 
     what: str
@@ -123,7 +122,7 @@ class Distribution:
         return [(name, pair) for name, pair in self.scenarios if bound.is_above(abs(pair.off_by))]
 
 
-def compared(results: Results) -> list[Compared]:
+def compared(results: Results) -> list[ComparedScenario]:
     """All scenarios, in order. A scenario with several connections has an element for each."""
     return [
         each
@@ -132,7 +131,7 @@ def compared(results: Results) -> list[Compared]:
     ]
 
 
-def distribution(results: Results, what: str, paths: str) -> Distribution:
+def distribution(results: Results, what: str, paths: str) -> DeviationDistribution:
     """The deviations of the scenarios over one path, two paths, or all.
 
     Raises:
@@ -146,10 +145,10 @@ def distribution(results: Results, what: str, paths: str) -> Distribution:
     if not found:
         where = "" if paths == TOGETHER else f" over {paths}"
         raise NothingMeasured(f"no scenario{where} has a {what} of both the engine and Linux")
-    return Distribution(what, paths, found)
+    return DeviationDistribution(what, paths, found)
 
 
-def distributions(results: Results) -> list[Distribution]:
+def distributions(results: Results) -> list[DeviationDistribution]:
     """All distributions: of all quantities, over one path, two paths and together."""
     return [
         each
@@ -159,14 +158,14 @@ def distributions(results: Results) -> list[Distribution]:
     ]
 
 
-def _found(results: Results, what: str, paths: str) -> Iterator[Distribution]:
+def _found(results: Results, what: str, paths: str) -> Iterator[DeviationDistribution]:
     try:
         yield distribution(results, what, paths)
     except NothingMeasured:
         return
 
 
-def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Compared]:
+def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[ComparedScenario]:
     settings = settings_in(scenarios[runs["cell"][0]])
     name = runs["connection"][0]
     directions = flows(settings)
@@ -178,7 +177,7 @@ def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Comp
     fails = _fails(settings)
     has_delays = kind != "bulk" and connection["workload"].get("count") != 1 and not fails
     scenario = runs["scenario"][0]
-    yield Compared(
+    yield ComparedScenario(
         name=scenario if len(directions) == 1 else f"{scenario}, {name}",
         paths=_paths(connection),
         output=output,

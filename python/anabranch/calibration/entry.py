@@ -17,12 +17,14 @@ from anabranch.calibration.deviations import (
     DELAY,
     ONE_PATH,
     OUTPUT,
+    REGISTERED,
     STALL,
     TOGETHER,
     TWO_PATHS,
-    Compared,
-    Distribution,
+    ComparedScenario,
+    DeviationDistribution,
 )
+from anabranch.gallery.claims import Quantity, Unnamed, claim, named
 from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.gallery.panels import Drawings, titled
 from anabranch.gallery.parameters import Parameter
@@ -31,7 +33,7 @@ from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.live.hosts import HERE
 from anabranch.reports import figures
 from anabranch.reports.figures import Style
-from anabranch.results.claims import Claim, Condition, Measure
+from anabranch.results.claims import Claim, Measure
 from anabranch.results.estimates import Estimate
 from anabranch.results.folder import NothingMeasured, Results
 
@@ -54,28 +56,21 @@ _MOST_NAMED = 40
 # ---- claims ---------------------------------------------------------------------------------
 
 
-def _claim(name: str, what: str, paths: str) -> Claim:
-    return Claim(
-        name,
-        f"Over {paths}, the {what} in virtual time is close to that of Linux.",
-        "this project",
-        tuple(
-            Condition(f"{words} of the deviations", measure, bound)
-            for words, measure, bound in zip(
-                ("median", "90th percentile"),
-                (
-                    _measure(what, paths, lambda found: found.median),
-                    _measure(what, paths, lambda found: found.p90),
-                ),
-                BOUNDS[what],
-                strict=True,
-            )
-        ),
+def _claim(what: str, paths: str) -> Unnamed:
+    median, p90 = (
+        _measure(what, paths, statistic)
+        for statistic in (lambda found: found.median, lambda found: found.p90)
+    )
+    return claim(
+        Quantity("median of the deviations", median, "median"),
+        Quantity("90th percentile of the deviations", p90, "p90"),
         where=f"{what}, {paths}",
+        row=REGISTERED[what],
+        paths=paths,
     )
 
 
-def _measure(what: str, paths: str, statistic: Callable[[Distribution], float]) -> Measure:
+def _measure(what: str, paths: str, statistic: Callable[[DeviationDistribution], float]) -> Measure:
     """Measures a statistic of a distribution, whose scenarios are not a sample of seeds."""
 
     def measure(results: Results) -> Estimate:
@@ -85,15 +80,19 @@ def _measure(what: str, paths: str, statistic: Callable[[Distribution], float]) 
     return measure
 
 
-CLAIMS = (
-    _claim("C1-one-path", OUTPUT, ONE_PATH),
-    _claim("C2-two-paths", OUTPUT, TWO_PATHS),
-    _claim("C3-one-path-delay", DELAY, ONE_PATH),
-    _claim("C4-two-paths-delay", DELAY, TWO_PATHS),
+CLAIMS = named(
+    {
+        "C1-one-path": _claim(OUTPUT, ONE_PATH),
+        "C2-two-paths": _claim(OUTPUT, TWO_PATHS),
+        "C3-one-path-delay": _claim(DELAY, ONE_PATH),
+        "C4-two-paths-delay": _claim(DELAY, TWO_PATHS),
+    }
 )
-FAILING_CLAIMS = (
-    _claim("C5-stalls", STALL, TOGETHER),
-    _claim("C6-output-with-failures", OUTPUT, TOGETHER),
+FAILING_CLAIMS = named(
+    {
+        "C5-stalls": _claim(STALL, TOGETHER),
+        "C6-output-with-failures": _claim(OUTPUT, TOGETHER),
+    }
 )
 """Claims about scenarios whose paths fail."""
 
@@ -132,7 +131,7 @@ def _draw_signed(paths: str, results: Results, axes: Axes) -> None:
     axes.set_xlabel("deviation of virtual time from Linux (%)")
 
 
-def _is_named(each: Compared, row_count: int) -> bool:
+def _is_named(each: ComparedScenario, row_count: int) -> bool:
     if row_count <= _MOST_NAMED:
         return True
     pairs = {what: each.judged(what) for what in BOUNDS}

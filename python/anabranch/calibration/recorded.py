@@ -48,7 +48,7 @@ _REMEDIES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Quantity:
+class RecordedQuantity:
     """A quantity of a recorded run, and of the run of its scenario."""
 
     kernel: float
@@ -61,24 +61,24 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedRun:
     """A recorded run and the run of its scenario."""
 
     group: str
     name: str
-    goodput: Quantity | None
+    goodput: RecordedQuantity | None
     """In Mbit/s; `None` if it was not recorded."""
-    delay: Quantity | None
+    delay: RecordedQuantity | None
     """The mean from the write of a block to its delivery, in ms."""
 
-    def of(self, what: str) -> Quantity | None:
+    def of(self, what: str) -> RecordedQuantity | None:
         """A quantity by its name in `TARGETS`."""
         return self.goodput if what == "goodput" else self.delay
 
 
 def compare(
     stack: str, on_progress: Callable[[executors.Progress], None] | None = None
-) -> list[Compared]:
+) -> list[ComparedRun]:
     """Run the scenarios of all recorded runs of a stack, on all cores."""
     rows = _rows(stack)
     scenarios = [_scenario(stack, row) for row in rows]
@@ -114,11 +114,11 @@ def _measure(run: Run) -> tuple[float, float]:
     return float(metrics.connection_rows(run)[0]["goodput_mbps"]), mean
 
 
-def _compared(row: Mapping[str, str], goodput: float, delay: float) -> Compared:
-    def quantity(name: str, model: float) -> Quantity | None:
-        return Quantity(float(row[name]), model) if row[name] else None
+def _compared(row: Mapping[str, str], goodput: float, delay: float) -> ComparedRun:
+    def quantity(name: str, model: float) -> RecordedQuantity | None:
+        return RecordedQuantity(float(row[name]), model) if row[name] else None
 
-    return Compared(
+    return ComparedRun(
         row["group"],
         row["name"],
         quantity("goodput_mbps", goodput),
@@ -183,7 +183,7 @@ def _connection(stack: str, row: Mapping[str, str]) -> dict[str, Any]:
     return connection | {"scheduler": _SCHEDULERS[row["scheduler"]], "remedies": remedies}
 
 
-def tables(compared: Sequence[Compared]) -> dict[str, Table]:
+def tables(compared: Sequence[ComparedRun]) -> dict[str, Table]:
     """A table for each group of runs, with its title."""
     headings = ("run", "Mbit/s", "kernel", "off by", "mean ms", "kernel", "off by")
     groups = dict.fromkeys(each.group for each in compared)
@@ -200,19 +200,19 @@ def tables(compared: Sequence[Compared]) -> dict[str, Table]:
     }
 
 
-def _cells(quantity: Quantity | None, digits: int) -> tuple[str, str, str]:
+def _cells(quantity: RecordedQuantity | None, digits: int) -> tuple[str, str, str]:
     if quantity is None:
         return "–", "–", "–"
     model, kernel = (f"{value:.{digits}f}" for value in (quantity.model, quantity.kernel))
     return model, kernel, f"{quantity.off_by:+.1f} %"
 
 
-def finding(compared: Sequence[Compared]) -> list[str]:
+def finding(compared: Sequence[ComparedRun]) -> list[str]:
     """The distribution of the deviations over the drawn scenarios, a sentence for each quantity."""
     return [_sentence(compared, what) for what in TARGETS]
 
 
-def _sentence(compared: Sequence[Compared], what: str) -> str:
+def _sentence(compared: Sequence[ComparedRun], what: str) -> str:
     drawn = [each for each in compared if each.group == DRAWN]
     found = [(abs(pair.off_by), each.name) for each in drawn if (pair := each.of(what))]
     median, p90 = np.percentile([off for off, _ in found], (50, 90))
@@ -226,7 +226,7 @@ def _sentence(compared: Sequence[Compared], what: str) -> str:
     )
 
 
-def frame(compared: Sequence[Compared]) -> pl.DataFrame:
+def frame(compared: Sequence[ComparedRun]) -> pl.DataFrame:
     """All runs as a data frame, for a file."""
     columns = {
         f"{name}_{side}": [

@@ -13,7 +13,7 @@ from anabranch.calibration.deviations import (
     OUTPUT,
     STALL,
     TOGETHER,
-    Distribution,
+    DeviationDistribution,
     Pair,
 )
 from anabranch.gallery.shared import real_time
@@ -29,7 +29,7 @@ def finding(results: Results) -> Sequence[str]:
     return [_sentence(each) for each in deviations.distributions(results) if each.paths != TOGETHER]
 
 
-def _sentence(found: Distribution) -> str:
+def _sentence(found: DeviationDistribution) -> str:
     name, worst = found.worst
     many = len(found.scenarios)
     return (
@@ -53,7 +53,7 @@ def summary(results: Results) -> Table:
     return Table((*headings, *spread, "worst scenario"), tuple(rows))
 
 
-def _row(found: Distribution, several: bool) -> tuple[str, ...]:
+def _row(found: DeviationDistribution, several: bool) -> tuple[str, ...]:
     name, worst = found.worst
     far = [found.beyond(bound) for bound in BOUNDS[found.what]]
     inside = [str(sum(pair.is_in_spread for _, pair in each)) for each in far]

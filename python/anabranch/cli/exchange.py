@@ -12,7 +12,7 @@ from anabranch.cli.app import app, out_option
 from anabranch.cli.messages import complain
 
 
-class Target(StrEnum):
+class ScriptKind(StrEnum):
     """A kind of script."""
 
     TC = "tc"
@@ -25,7 +25,7 @@ class Target(StrEnum):
 def export_script(
     file: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario (TOML).")],
     to: Annotated[
-        Target,
+        ScriptKind,
         typer.Option(metavar="tc|mininet", help="Kind of script: a shell script, or Python."),
     ],
     out: Annotated[Path | None, out_option("Write the script to this file.")] = None,

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from anabranch.live.shell import Path, Shell
+from anabranch.live.shell import Shell, ShellPath
 
 _ESCAPE = b"\x1d"
 """Ctrl-], as in telnet."""
@@ -35,19 +35,19 @@ _FEWEST_LINES = 12
 _CHUNK = 1 << 16
 
 
-class Panel:
+class PathPanel:
     """The lines that show the paths."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
-        self._before: tuple[float, list[Path]] | None = None
+        self._before: tuple[float, list[ShellPath]] | None = None
 
     @property
     def height(self) -> int:
         """Number of lines."""
         return len(self._names) + 2
 
-    def lines(self, now: float, paths: list[Path], width: int) -> list[str]:
+    def lines(self, now: float, paths: list[ShellPath], width: int) -> list[str]:
         """The lines for a terminal of this width."""
         table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, width=width)
         for heading in ("path", "down", "up", "share", "RTT", "window", "queue", "subflows"):
@@ -75,7 +75,7 @@ class Panel:
             console.print(keys, no_wrap=True, overflow="crop")
         return captured.get().splitlines()[: self.height]
 
-    def _rates(self, now: float, paths: list[Path]) -> list[tuple[float, float]]:
+    def _rates(self, now: float, paths: list[ShellPath]) -> list[tuple[float, float]]:
         """Rates down and up in Mbit/s since the last call."""
         before, self._before = self._before, (now, paths)
         if before is None or now <= before[0]:
@@ -93,7 +93,7 @@ class Panel:
 class Screen:
     """A terminal that is shared by a program and a panel."""
 
-    def __init__(self, panel: Panel, screen: int) -> None:
+    def __init__(self, panel: PathPanel, screen: int) -> None:
         self._panel, self._screen = panel, screen
         self._master, self._slave = pty.openpty()
         self._keyboard = os.isatty(0)
@@ -103,7 +103,7 @@ class Screen:
         self._size = os.terminal_size((80, 24))
 
     @staticmethod
-    def fits(panel: Panel, screen: int) -> bool:
+    def fits(panel: PathPanel, screen: int) -> bool:
         """Whether the terminal has enough lines."""
         return os.get_terminal_size(screen).lines >= _FEWEST_LINES + panel.height
 
@@ -221,7 +221,7 @@ class Screen:
 
 def screen_for(names: Sequence[str]) -> Screen | None:
     """A screen for these paths, if standard error or output is a terminal with enough lines."""
-    panel = Panel(names)
+    panel = PathPanel(names)
     for stream in (sys.stderr, sys.stdout):
         if stream.isatty() and Screen.fits(panel, stream.fileno()):
             return Screen(panel, stream.fileno())

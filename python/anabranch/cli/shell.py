@@ -30,7 +30,7 @@ from anabranch.files import require_other
 
 if TYPE_CHECKING:
     from anabranch import _core
-    from anabranch.live.shell import Outcome, Shell
+    from anabranch.live.shell import Shell, ShellOutcome
     from anabranch.runs.run import Capture
 
 _DAY = "86400s"
@@ -136,7 +136,7 @@ def _made(
     capture: Capture | None,
     *,
     quiet: bool,
-) -> Outcome:
+) -> ShellOutcome:
     from anabranch.live.shell import started
 
     screen = None
@@ -185,7 +185,7 @@ def _interrupts(running: Shell) -> Iterator[list[int]]:
             signal.signal(each, handler)
 
 
-def _save(outcome: Outcome, out: Path, wall_s: float) -> None:
+def _save(outcome: ShellOutcome, out: Path, wall_s: float) -> None:
     from anabranch.batches.single import single
 
     if outcome.run is None:
@@ -195,7 +195,7 @@ def _save(outcome: Outcome, out: Path, wall_s: float) -> None:
     write_report(results, out)
 
 
-def _print(outcome: Outcome, out: Path | None) -> None:
+def _print(outcome: ShellOutcome, out: Path | None) -> None:
     """Print a summary on standard error: standard output belongs to the program."""
     from rich.console import Console
 

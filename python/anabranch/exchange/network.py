@@ -27,7 +27,7 @@ MOST = 254
 
 
 @dataclass(frozen=True)
-class Cable:
+class NetworkCable:
     """A cable between two nodes. The interface of each is named after the other."""
 
     one: str
@@ -36,7 +36,7 @@ class Cable:
 
 
 @dataclass(frozen=True)
-class Change:
+class LinkChange:
     """A change of one direction of a link at a time in s."""
 
     at_s: float
@@ -46,7 +46,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Flow:
+class HostPair:
     """Two hosts with traffic between them.
 
     Attributes:
@@ -90,10 +90,10 @@ class Network:
     settings: Mapping[str, Any]
     near: dict[str, str] = field(default_factory=dict)
     links: dict[str, tuple[Link, Link]] = field(default_factory=dict)
-    cables: list[Cable] = field(default_factory=list)
-    flows: list[Flow] = field(default_factory=list)
+    cables: list[NetworkCable] = field(default_factory=list)
+    flows: list[HostPair] = field(default_factory=list)
     commands: dict[str, list[str]] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[LinkChange] = field(default_factory=list)
 
     def far(self, path: str) -> str:
         """The router at the server end of a path."""
@@ -139,7 +139,7 @@ def of_scenario(settings: Mapping[str, Any]) -> Network:
         network.near[name] = _unique(name, used)
         network.links[name] = links(path)
         network.cables.append(
-            Cable(network.near[name], network.far(name), network.links[name][0].mtu)
+            NetworkCable(network.near[name], network.far(name), network.links[name][0].mtu)
         )
     for number, (each, pair) in enumerate(zip(traffic, hosts, strict=True), start=1):
         network.flows.append(_flow(each, number, pair, paths))
@@ -174,7 +174,7 @@ def _flow(
     number: int,
     hosts: tuple[str, str],
     paths: Mapping[str, Mapping[str, Any]],
-) -> Flow:
+) -> HostPair:
     names = traffic["paths"] if "paths" in traffic else [traffic["path"]]
     if traffic.get("protocol") == "tcp":
         names = names[:1]
@@ -182,7 +182,7 @@ def _flow(
     addresses = {name: f"10.{number}.{indices[name]}.1" for name in names}
     servers = paths[names[0]].get("routing", {}).get("server_addresses", [1])
     numbered = tuple(f"10.{number}.0.{each}" for each in servers)
-    return Flow(traffic["name"], number, *hosts, traffic, addresses, numbered)
+    return HostPair(traffic["name"], number, *hosts, traffic, addresses, numbered)
 
 
 def _connect(network: Network, paths: Mapping[str, Mapping[str, Any]]) -> None:
@@ -195,7 +195,10 @@ def _connect(network: Network, paths: Mapping[str, Mapping[str, Any]]) -> None:
             nodes = [flow.client, *_nodes(network, route(path, paths)), flow.server]
             for one, other in pairwise(nodes):
                 first = one == flow.client
-                _add(network, Cable(one, other, network.links[path][0].mtu if first else largest))
+                _add(
+                    network,
+                    NetworkCable(one, other, network.links[path][0].mtu if first else largest),
+                )
                 back.append((other, client, one))
                 for server in flow.servers:
                     onward.setdefault((one, server), {}).setdefault(other, []).append(client)
@@ -212,7 +215,7 @@ def _nodes(network: Network, crossings: list[Crossing]) -> Iterator[str]:
         yield from network.ends(each.path, is_forward=each.is_reversed)
 
 
-def _add(network: Network, cable: Cable) -> None:
+def _add(network: Network, cable: NetworkCable) -> None:
     ends = {cable.one, cable.other}
     if all({each.one, each.other} != ends for each in network.cables):
         network.cables.append(cable)
@@ -261,7 +264,7 @@ def _is_client(network: Network, node: str) -> bool:
     return any(flow.client == node for flow in network.flows)
 
 
-def _changes(network: Network, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[Change]:
+def _changes(network: Network, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[LinkChange]:
     for name, path in paths.items():
         now = dict(zip((True, False), network.links[name], strict=True))
         for change in sorted(path["change"], key=lambda each: seconds(each["at"])):
@@ -269,7 +272,7 @@ def _changes(network: Network, paths: Mapping[str, Mapping[str, Any]]) -> Iterat
             for is_forward in directions:
                 after = now[is_forward].after(change)
                 if after != now[is_forward]:
-                    yield Change(seconds(change["at"]), name, is_forward, after)
+                    yield LinkChange(seconds(change["at"]), name, is_forward, after)
                 now[is_forward] = after
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anabranch.exchange import hosts
 from anabranch.exchange.link import FULL_PACKET, UNLIMITED, Link, milliseconds
-from anabranch.exchange.network import Change, Network
+from anabranch.exchange.network import LinkChange, Network
 from anabranch.exchange.words import header
 from anabranch.scenarios.quantities import byte_count
 
@@ -210,7 +210,7 @@ def _traffic(network: Network) -> Iterator[str]:
     yield _END
 
 
-def _lines(network: Network, change: Change) -> Iterator[str]:
+def _lines(network: Network, change: LinkChange) -> Iterator[str]:
     """The commands of a change, which state everything, so that their order does not matter."""
     link, is_forward = change.link, change.is_forward
     yield f"at {round(change.at_s * 1e6)}"

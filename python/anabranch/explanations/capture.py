@@ -21,7 +21,7 @@ import polars as pl
 from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis
 from anabranch.analyze.flights import Flight, Hidden, Rows, seen
-from anabranch.analyze.records import Connection, Mask, Numbers, Subflow
+from anabranch.analyze.records import ConnectionRecord, Mask, Numbers, Subflow
 from anabranch.errors import InputError
 from anabranch.explanations.main_parts import NAMED, grouped
 from anabranch.reports.table import Table
@@ -295,7 +295,7 @@ def explanations(analysis: Analysis) -> Iterator[CaptureExplanation]:
         raise InputError(f"{files}: {reasons[0] if reasons else 'no TCP connection'}")
 
 
-def _explain(analysis: Analysis, about: Connection) -> CaptureExplanation:
+def _explain(analysis: Analysis, about: ConnectionRecord) -> CaptureExplanation:
     direction = about.larger
     rows = seen(analysis, about, direction)
     times = np.linspace(0, rows.time[-1], _TIMES).astype(np.int64)

@@ -69,7 +69,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Drawing:
     """Contents of the figure, and their origin."""
 
     timelines: Sequence[Timeline]
@@ -78,11 +78,13 @@ class Picture:
     source: str
 
 
-def draw(picture: Picture) -> Figure:
+def draw(picture: Drawing) -> Figure:
     """The figure of one direction of a connection."""
     heights = (max(1, len(picture.timelines)) * _TIMELINE_INCHES, _WINDOW_INCHES)
     with matplotlib.rc_context(pictures.RC):
-        figure = pictures.Picture(figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained")
+        figure = pictures.NotebookFigure(
+            figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained"
+        )
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
         _draw_timelines(above, picture)
         if picture.window is None:
@@ -104,10 +106,10 @@ def draw(picture: Picture) -> Figure:
     return figure
 
 
-def of_run(explanation: Explanation) -> Picture:
+def of_run(explanation: Explanation) -> Drawing:
     """The picture of an explained run."""
     run = explanation.run
-    return Picture(
+    return Drawing(
         list(_timelines_of_run(explanation)),
         _window_of_run(explanation),
         run.virtual_ns,
@@ -161,7 +163,7 @@ def _at(samples: pl.DataFrame, column: str, times: Sample) -> Sample:
     return values
 
 
-def of_capture(found: CaptureExplanation, source: str) -> Picture:
+def of_capture(found: CaptureExplanation, source: str) -> Drawing:
     """The picture of an explained capture, whose files `source` names."""
     timelines = []
     for subflow in found.subflows:
@@ -175,10 +177,10 @@ def of_capture(found: CaptureExplanation, source: str) -> Picture:
         timelines.append(Timeline(f"subflow {subflow.subflow}", states))
     names = {f"subflow {subflow}": values for subflow, values in found.in_flight.items()}
     window = Window(found.times_ns, names, found.waiting, found.room)
-    return Picture(timelines, window, round(found.seconds * 1e9), source)
+    return Drawing(timelines, window, round(found.seconds * 1e9), source)
 
 
-def _draw_timelines(axes: Axes, picture: Picture) -> None:
+def _draw_timelines(axes: Axes, picture: Drawing) -> None:
     """Draw the timelines, the first at the top."""
     edges = np.linspace(0, picture.lasted_ns, _BINS + 1)
     seconds = edges / 1e9

@@ -27,7 +27,7 @@ _MOST_PATHS = 4
 
 
 @dataclass(frozen=True)
-class Change:
+class ScenarioChange:
     """A change of a scenario.
 
     Attributes:
@@ -43,7 +43,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ChangeOutcome:
     """The goodput in Mbit/s and quantiles of the block delay in ms, by seed."""
 
     goodput: Sample
@@ -61,7 +61,7 @@ class Prediction:
         linux: Whether Linux has all policies of the changed scenario.
     """
 
-    change: Change
+    change: ScenarioChange
     linux: bool
     goodput: Estimate
     p50: Estimate | None
@@ -78,7 +78,7 @@ class WhatIf:
         captured_mbps: Goodput of the capture, in Mbit/s, if the scenario is the twin of one.
     """
 
-    base: Outcome
+    base: ChangeOutcome
     seeds: Sequence[int]
     predictions: Sequence[Prediction]
     foreign: Sequence[str] = ()
@@ -207,7 +207,7 @@ class WhatIf:
         return f"{'−' if percent < -0.5 else '+'}{abs(percent):.0f} %"
 
 
-def changes(settings: Mapping[str, Any]) -> Iterator[Change]:
+def changes(settings: Mapping[str, Any]) -> Iterator[ScenarioChange]:
     """The changes to try for the first Multipath TCP connection of a normalised scenario.
 
     Without one, the changes that apply to TCP for its first connection.
@@ -224,44 +224,44 @@ def changes(settings: Mapping[str, Any]) -> Iterator[Change]:
         return
     for path in paths:
         rest = [each for each in paths if each != path]
-        yield Change(f"without {path}", {"paths": rest})
+        yield ScenarioChange(f"without {path}", {"paths": rest})
     if len(paths) <= _MOST_PATHS:
         for path in paths:
             others = listed(each for each in paths if each != path)
             manager = {"kind": "backup", "regular": path}
             words = f"{others} as backup" + ("s" if len(paths) > 2 else "")
-            yield Change(words, {"path_manager": manager})
+            yield ScenarioChange(words, {"path_manager": manager})
 
 
-def _buffers(connection: Mapping[str, Any]) -> Iterator[Change]:
+def _buffers(connection: Mapping[str, Any]) -> Iterator[ScenarioChange]:
     keys = [key for key in ("send_buffer", "receive_buffer") if key in connection]
     sizes = {key: quantities.size(connection[key], key) for key in keys}
     for factor in _FACTORS:
         larger = {key: f"{size * factor}B" for key, size in sizes.items()}
         if larger:
-            yield Change(f"buffers × {factor}", larger, factor)
+            yield ScenarioChange(f"buffers × {factor}", larger, factor)
 
 
-def _of_kind(kind: str, connection: Mapping[str, Any]) -> Iterator[Change]:
+def _of_kind(kind: str, connection: Mapping[str, Any]) -> Iterator[ScenarioChange]:
     for policy in _core.policies():
         name = str(policy["name"])
         if policy["kind"] == kind and name != linux.kind_of(connection[kind]):
             words = f"{name} ({kind.replace('_', ' ')})"
-            yield Change(words, {kind: name})
+            yield ScenarioChange(words, {kind: name})
 
 
-def _remedies(connection: Mapping[str, Any]) -> Iterator[Change]:
+def _remedies(connection: Mapping[str, Any]) -> Iterator[ScenarioChange]:
     now = connection.get("remedies", {})
     names = [str(each["name"]) for each in _core.policies() if each["kind"] == "remedy"]
     for name in names:
         if name not in now:
-            yield Change(f"with {name}", {"remedies": {**now, name: True}})
+            yield ScenarioChange(f"with {name}", {"remedies": {**now, name: True}})
     both = {"opportunistic_retransmission": True, "penalisation": True}
     if not both.keys() & now.keys():
         words = "with both remedies (M1, M2)"
-        yield Change(words, {"remedies": {**now, **both}}, count=len(both))
+        yield ScenarioChange(words, {"remedies": {**now, **both}}, count=len(both))
     if now:
-        yield Change("without remedies", {"remedies": {}}, count=len(now))
+        yield ScenarioChange("without remedies", {"remedies": {}}, count=len(now))
 
 
 def predict(
@@ -280,7 +280,7 @@ def predict(
         InputError: if the user's own policy cannot be sent to another process.
     """
     custom.require_picklable(scenario)
-    tried: list[tuple[Change | None, _core.Scenario]] = [(None, scenario)]
+    tried: list[tuple[ScenarioChange | None, _core.Scenario]] = [(None, scenario)]
     for change in changes(scenario.settings):
         new = changed(scenario, change.settings)
         if new is not None and not (linux_only and _foreign(new)):
@@ -308,14 +308,16 @@ def _foreign(scenario: _core.Scenario) -> list[str]:
     return [*dict.fromkeys(name for each in connections for name in linux.foreign(each))]
 
 
-def _outcome(rows: Sample) -> Outcome:
+def _outcome(rows: Sample) -> ChangeOutcome:
     delays = rows[:, 1:]
     if np.isnan(delays).all():
-        return Outcome(rows[:, 0], np.empty(0), np.empty(0))
-    return Outcome(rows[:, 0], delays[:, 0], delays[:, 1])
+        return ChangeOutcome(rows[:, 0], np.empty(0), np.empty(0))
+    return ChangeOutcome(rows[:, 0], delays[:, 0], delays[:, 1])
 
 
-def _prediction(change: Change, linux: bool, base: Outcome, changed: Outcome) -> Prediction:
+def _prediction(
+    change: ScenarioChange, linux: bool, base: ChangeOutcome, changed: ChangeOutcome
+) -> Prediction:
     return Prediction(
         change,
         linux,

@@ -1,4 +1,4 @@
-"""Claims as data: quantities in words, whose bounds stand in the registry."""
+"""Claims as data: quantities in words. The registry has the statements and the bounds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.errors import InputError
-from anabranch.gallery.bounds import BOUNDS
-from anabranch.results.bounds import Bound
+from anabranch.gallery import registry
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate
 from anabranch.results.folder import Factor, NothingMeasured, Results
@@ -83,29 +81,33 @@ def least(words: str, cases: Mapping[str, Measure]) -> Quantity:
 
 
 def claim(
-    statement: str,
-    source: str,
     *check: Quantity | Iterable[Quantity],
     needs: Needs | None = None,
     where: str = "",
-    bounds: str = "",
+    row: str = "",
+    **words: object,
 ) -> Unnamed:
-    """A claim without its name; its bounds stand in the registry under its name, or `bounds`."""
+    """A claim without its name, which is also the name of its row in the registry.
+
+    Claims that share a row name it, and give the words that its braces name.
+    """
     quantities: list[Quantity] = []
     for part in check:
         quantities += [part] if isinstance(part, Quantity) else part
 
     def of(name: str) -> Claim:
+        found = registry.row(row or name)
         conditions = tuple(
             Condition(
                 each.words,
                 each.measure,
-                _bound(name, bounds or name, each.bound),
+                registry.bound(row or name, each.bound),
                 each.group,
                 each.describe,
             )
             for each in quantities
         )
+        statement, source = (text.format(**words) for text in (found.statement, found.source))
         return Claim(name, statement, source, conditions, needs, where)
 
     return of
@@ -114,19 +116,6 @@ def claim(
 def named(claims: Mapping[str, Unnamed]) -> tuple[Claim, ...]:
     """The claims of an entry, each with the name that is its key."""
     return tuple(unnamed(name) for name, unnamed in claims.items())
-
-
-def _bound(claim: str, bounds: str, of: str) -> Bound:
-    """The bound of a quantity: that of another claim, or one of the claim's own.
-
-    Raises:
-        InputError: if the registry does not have it.
-    """
-    own = f"{bounds} {of}".strip()
-    found = BOUNDS.get(of) or BOUNDS.get(own)
-    if found is None:
-        raise InputError(f'bounds.toml has no bound "{own}", which the claim {claim} needs')
-    return found
 
 
 def carried(

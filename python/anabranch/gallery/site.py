@@ -27,7 +27,7 @@ class Exhibit:
     entry: Entry
     judgements: Sequence[Judgement]
     provenance: Mapping[str, Any]
-    record: verdicts.Record
+    record: verdicts.VerdictRecord
 
     @property
     def finding(self) -> list[str]:

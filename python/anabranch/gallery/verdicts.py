@@ -32,7 +32,7 @@ class ClaimRecord:
 
 
 @dataclass(frozen=True)
-class Record:
+class VerdictRecord:
     """The verdicts on all claims of an entry, with the provenance of its runs."""
 
     entry: str
@@ -53,7 +53,7 @@ class Record:
     """The reason why the record is out of date; empty if it is not."""
 
     @classmethod
-    def of_json(cls, found: Mapping[str, Any]) -> Record:
+    def of_json(cls, found: Mapping[str, Any]) -> VerdictRecord:
         """The record that `as_json` wrote."""
         claims = [ClaimRecord(**claim) for claim in found["claims"]]
         return cls(**{**found, "claims": claims, "on_systems": tuple(found["on_systems"])})
@@ -69,7 +69,9 @@ class Record:
         return ", ".join(f"{found[words]} {words}" for words in _ORDER if found[words])
 
 
-def record(entry: Entry, judgements: Sequence[Judgement], results: Results, folder: Path) -> Record:
+def record(
+    entry: Entry, judgements: Sequence[Judgement], results: Results, folder: Path
+) -> VerdictRecord:
     """The verdicts of results in their folder, without a date.
 
     Raises:
@@ -80,7 +82,7 @@ def record(entry: Entry, judgements: Sequence[Judgement], results: Results, fold
     others = [found.provenance for each in folders if (found := further.loaded(results, each))]
     cpu_s = sum(each["cpu_s"] for each in (about, *others))
     compared = any(each.systems for each in judgements)
-    return Record(
+    return VerdictRecord(
         entry=entry.id,
         system=entry.source.system.name if entry.source else "",
         tier=about["tier"],
@@ -105,7 +107,7 @@ def _claim(judgement: Judgement) -> ClaimRecord:
     )
 
 
-def summary(records: Iterable[Record]) -> str:
+def summary(records: Iterable[VerdictRecord]) -> str:
     """Numbers of claims that hold on the source's system, on this engine, and on Linux."""
     compared = [each for each in records if each.on_systems]
     numbers = zip(*(each.on_systems for each in compared), strict=True)
@@ -135,7 +137,7 @@ def summary(records: Iterable[Record]) -> str:
     return f"{begin}\n\n{table}\n\n{artefact}"
 
 
-def markdown(found: Sequence[tuple[Entry, Record]]) -> str:
+def markdown(found: Sequence[tuple[Entry, VerdictRecord]]) -> str:
     """The verdicts of all entries, as tables in Markdown."""
     records = [record for _, record in found]
     compared = [each for each in records if each.on_systems]
@@ -147,7 +149,7 @@ def markdown(found: Sequence[tuple[Entry, Record]]) -> str:
     return "\n\n".join([*parts, *(_section(*each) for each in found)]) + "\n"
 
 
-def of_page(record: Record) -> str:
+def of_page(record: VerdictRecord) -> str:
     """The verdicts of an entry for its own page, with their date and build."""
     tier = "in full" if record.tier == "full" else f"in the {record.tier} tier"
     runs = ", ".join(filter(None, (record.system, f"build {record.build}")))
@@ -162,7 +164,7 @@ def of_page(record: Record) -> str:
 _OVERVIEW = ("entry", "claims", "judged on", "seeds", "runs", "CPU s", "measured")
 
 
-def _overview(record: Record) -> Sequence[Any]:
+def _overview(record: VerdictRecord) -> Sequence[Any]:
     seeds = record.seeds if record.tier == "full" else f"{record.seeds} ({record.tier})"
     measured = ", ".join(filter(None, (record.date, record.build)))
     state = " (superseded)" if record.superseded else ""
@@ -171,7 +173,7 @@ def _overview(record: Record) -> Sequence[Any]:
     return _link(record.entry), *cells, measured + state
 
 
-def _section(entry: Entry, record: Record) -> str:
+def _section(entry: Entry, record: VerdictRecord) -> str:
     statements = {claim.id: claim.statement for claim in entry.claims}
     full = " --full" if record.tier == "full" else ""
     parts = [

@@ -21,7 +21,7 @@ from anabranch.scenarios import custom
 from anabranch.scenarios.custom import CustomPolicy
 
 
-class Path(NamedTuple):
+class ShellPath(NamedTuple):
     """The state of a path. Bytes are totals since the start."""
 
     bytes_down: int
@@ -37,7 +37,7 @@ class Path(NamedTuple):
     """Congestion windows of all subflows in bytes."""
 
 
-class Outcome(NamedTuple):
+class ShellOutcome(NamedTuple):
     """Results of a program inside the emulated network."""
 
     status: int
@@ -65,9 +65,11 @@ class Shell:
         """Whether the program has ended, and all its data was delivered."""
         return self._core.is_over()
 
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[ShellPath]:
         """The state of each path."""
-        return [Path(**{**state, "queued": tuple(state["queued"])}) for state in self._core.paths()]
+        return [
+            ShellPath(**{**state, "queued": tuple(state["queued"])}) for state in self._core.paths()
+        ]
 
     def toggle(self, path: int) -> None:
         """Take a path down, or up again."""
@@ -81,7 +83,7 @@ class Shell:
         """End at once."""
         self._core.stop()
 
-    def finish(self) -> Outcome:
+    def finish(self) -> ShellOutcome:
         """Wait for the end.
 
         Raises:
@@ -104,7 +106,7 @@ class Shell:
             foreign=0,
             notices=(),
         )
-        return Outcome(result["status"], self._run(result), conditions)
+        return ShellOutcome(result["status"], self._run(result), conditions)
 
     def _run(self, result: dict[str, Any]) -> Run | None:
         if result["toml"] is None:

@@ -58,7 +58,7 @@ _TITLE_LETTER, _TITLE_LINE = 0.125, 0.2  # inches
 _LEGEND_LETTER, _LEGEND_HANDLE, _LEGEND_LINE = 0.075, 0.7, 0.22  # inches
 
 
-class Picture(Figure):
+class NotebookFigure(Figure):
     """A figure that a notebook shows as a picture. ``savefig`` writes it by the file's suffix."""
 
     def _repr_png_(self) -> bytes:
@@ -81,7 +81,7 @@ def compose(panels: Sequence[Panel], results: Results, title: str, columns: int)
         legend_columns, legend_rows = _legend_layout([*_curves(scratch)], width)
         more = heading.count("\n") * _TITLE_LINE + (legend_rows - 1) * _LEGEND_LINE
         heights = (_HEADER_HEIGHT + more, _PANEL_HEIGHT * rows)
-        figure = Picture(figsize=(width, sum(heights)), layout="constrained")
+        figure = NotebookFigure(figsize=(width, sum(heights)), layout="constrained")
         strips: Any = figure.subfigures(2, 1, height_ratios=heights)
         header, body = strips
         grid = list(body.subplots(rows, columns, squeeze=False).flat)

@@ -32,7 +32,7 @@ def draw(fitted: Fitted) -> Figure:
     """The figure of a twin and its capture."""
     seen = fitted.twin.seen
     with matplotlib.rc_context(pictures.RC):
-        figure = pictures.Picture(figsize=(8.2, 3.9), layout="constrained")
+        figure = pictures.NotebookFigure(figsize=(8.2, 3.9), layout="constrained")
         left, right = figure.subplots(1, 2)
         for run in fitted.runs:
             _draw(left, right, run, dashed=True)

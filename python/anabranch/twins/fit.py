@@ -22,9 +22,9 @@ from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
 from anabranch.runs.run import Capture, run_scenario
 from anabranch.scenarios import loading
-from anabranch.twins.link import Link
+from anabranch.twins.link import LinkFindings
 from anabranch.twins.observed import Observed, read
-from anabranch.twins.scenario import CONTROLS, PathOfTwin, Twin, first_guess, to_toml
+from anabranch.twins.scenario import CONTROLS, PathOfTwin, TwinValues, first_guess, to_toml
 
 SEEDS = 5
 """Runs that are compared with the capture."""
@@ -69,7 +69,7 @@ Told = Callable[[Progress], None] | None
 class Fitted:
     """A twin with what its runs showed."""
 
-    twin: Twin
+    twin: TwinValues
     toml: str
     seeds: tuple[int, ...]
     runs: tuple[Observed, ...]
@@ -113,7 +113,9 @@ def run_all(
         return executors.make_all(executor, make, range(len(jobs)), costs, meter.made)
 
 
-def _runs(twins: Sequence[Twin], count: int, file: str, told: Told) -> list[dict[int, Observed]]:
+def _runs(
+    twins: Sequence[TwinValues], count: int, file: str, told: Told
+) -> list[dict[int, Observed]]:
     """Of each of these twins of a capture, `count` runs by seed, or one if all are equal.
 
     They are the first runs in which every path that carried data in the capture carries some. If
@@ -165,7 +167,7 @@ def _run(job: tuple[_core.Scenario, int, Path, Sequence[float]]) -> tuple[Observ
         capture.unlink()
 
 
-def _calibrated(twin: Twin, file: str, told: Told) -> Twin:
+def _calibrated(twin: TwinValues, file: str, told: Told) -> TwinValues:
     """The twin whose jitter and delays are estimated like those of the capture."""
     for _ in range(_ROUNDS if twin.is_random else 0):
         (found,) = _runs([twin], _round_seeds(twin), file, told)
@@ -179,11 +181,11 @@ def _calibrated(twin: Twin, file: str, told: Told) -> Twin:
     return twin
 
 
-def _link_of(run: Observed, index: int) -> Link | None:
+def _link_of(run: Observed, index: int) -> LinkFindings | None:
     return run.observations[index].link if index < len(run.observations) else None
 
 
-def _corrected(path: PathOfTwin, found: Sequence[Link | None]) -> PathOfTwin:
+def _corrected(path: PathOfTwin, found: Sequence[LinkFindings | None]) -> PathOfTwin:
     """The path, with corrected jitter and delay if its runs differ from the capture."""
     wanted = path.observation.link
     # A link that seems to vary has no estimate of its jitter.
@@ -202,7 +204,7 @@ def _ratio(wanted: float, found: Sequence[float]) -> float:
     return float(np.clip(wanted / mean, 1 / _MOST_STEP, _MOST_STEP)) if mean > 0 else _MOST_STEP
 
 
-def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
+def _with_hosts(twin: TwinValues, file: str, told: Told) -> TwinValues:
     """The twin with the remedies, the congestion control and the send buffer of the capture.
 
     They stay at the host's defaults unless a run with other ones is much more like the capture.
@@ -237,7 +239,7 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
     return _refined(best, off, file, told)
 
 
-def _reinjecting(twin: Twin, now: float, file: str, told: Told) -> tuple[Twin, float]:
+def _reinjecting(twin: TwinValues, now: float, file: str, told: Told) -> tuple[TwinValues, float]:
     """The twin with the mechanism whose reinjections match the capture, and its difference.
 
     The candidates are remedies, and a scheduler that sends data twice. If none of them is much
@@ -251,12 +253,12 @@ def _reinjecting(twin: Twin, now: float, file: str, told: Told) -> tuple[Twin, f
     return (tried[best], found[best]) if found[best] < _BETTER * now else (twin, now)
 
 
-def _round_seeds(twin: Twin) -> int:
+def _round_seeds(twin: TwinValues) -> int:
     """Number of runs of a choice. Jitter in order differs little from run to run."""
     return _ROUND_SEEDS if twin.reorders else 1
 
 
-def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
+def _refined(twin: TwinValues, difference: float, file: str, told: Told) -> TwinValues:
     """The twin with a send buffer near its own that explains the capture best."""
     if twin.send_buffer is None:
         return twin
@@ -266,7 +268,7 @@ def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
     return [twin, *near][int(np.argmin(found))]
 
 
-def _differences(twins: Sequence[Twin], file: str, told: Told, seeds: int = 1) -> list[float]:
+def _differences(twins: Sequence[TwinValues], file: str, told: Told, seeds: int = 1) -> list[float]:
     """Distance of each of these twins from the capture that they share: the mean over a few runs.
 
     A twin whose runs differ has at least `seeds` of them.

@@ -73,7 +73,7 @@ _BASE = 0.02
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FittedValue:
     """A value with its standard error, in the same unit."""
 
     value: float
@@ -81,7 +81,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkFindings:
     """Findings about the link of a subflow.
 
     Attributes:
@@ -98,13 +98,13 @@ class Link:
         drops: Number of packets that the full queue dropped.
     """
 
-    rate_mbps: Estimate
-    delay_ms: Estimate
+    rate_mbps: FittedValue
+    delay_ms: FittedValue
     spread_ms: float
     reorders: bool
-    limit: Estimate
+    limit: FittedValue
     filled: bool
-    loss: Estimate
+    loss: FittedValue
     burst: float
     lost: tuple[int, ...]
     packets: int
@@ -113,7 +113,7 @@ class Link:
     """The link's capacity over time, if no constant rate explains the acknowledgements."""
 
 
-def link(sent: Transmissions, near_mbps: float | None = None) -> Link | None:
+def link(sent: Transmissions, near_mbps: float | None = None) -> LinkFindings | None:
     """The link that explains when a subflow's data was acknowledged.
 
     `None` if fewer than ten acknowledgements tell. The rate is sought near `near_mbps`, if that is
@@ -148,9 +148,9 @@ def link(sent: Transmissions, near_mbps: float | None = None) -> Link | None:
     random = sent.lost & ~dropped
     loss, burst = _losses(random)
     error = model.error(rate) if found is None else rate / np.sqrt(_PARTS)
-    return Link(
-        rate_mbps=Estimate(rate * 8e3, error * 8e3),
-        delay_ms=Estimate(max(0.0, delay_ns) / 1e6, spread_ns / np.sqrt(constant.size) / 2e6),
+    return LinkFindings(
+        rate_mbps=FittedValue(rate * 8e3, error * 8e3),
+        delay_ms=FittedValue(max(0.0, delay_ns) / 1e6, spread_ns / np.sqrt(constant.size) / 2e6),
         spread_ms=spread_ns / 1e6,
         reorders=sent.reordered > _REORDERS,
         limit=limit,
@@ -290,7 +290,7 @@ def _grid(low: float, high: float, step: float) -> list[float]:
     return values
 
 
-def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[Estimate, bool, Mask]:
+def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[FittedValue, bool, Mask]:
     """The queue's limit, whether it was reached, and the packets that were dropped there.
 
     `slack` is the uncertainty of `queue` in packets.
@@ -302,9 +302,9 @@ def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[Estimate, bool, Mas
         at = queue[dropped]
         dropped |= lost & (queue >= _NEAR_LIMIT * np.median(at))
         spread = float(np.std(at) / np.sqrt(at.size)) if at.size > 1 else 1.0
-        return Estimate(max(1.0, float(np.median(at))), max(spread, 0.5)), True, dropped
+        return FittedValue(max(1.0, float(np.median(at))), max(spread, 0.5)), True, dropped
     assumed = max(_UNFILLED * longest, _LEAST_LIMIT)
-    return Estimate(assumed, assumed - longest), False, dropped
+    return FittedValue(assumed, assumed - longest), False, dropped
 
 
 def _exact(queue: Sample, lost: Mask) -> float:
@@ -332,13 +332,13 @@ def _blurred(queue: Sample, lost: Mask, slack: float) -> float:
     return _NEAR_LIMIT * level - slack
 
 
-def _losses(lost: Mask) -> tuple[Estimate, float]:
+def _losses(lost: Mask) -> tuple[FittedValue, float]:
     """The probability of a random loss, and the mean number of packets lost in a row."""
     count, total = int(lost.sum()), lost.size
     runs = int((np.diff(lost.astype(np.int8), prepend=0) == 1).sum())
     probability = count / total
     error = np.sqrt(max(count, 1)) / total
     length = count / runs if runs else 1.0
-    return Estimate(
+    return FittedValue(
         probability, error
     ), length if runs >= _MANY_RUNS and length >= _LONG_RUN else 1.0

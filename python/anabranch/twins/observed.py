@@ -17,11 +17,11 @@ from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis, analyze
 from anabranch.analyze.flights import Flight, Hidden, Rows, seen
 from anabranch.analyze.given import File
-from anabranch.analyze.records import Connection
+from anabranch.analyze.records import ConnectionRecord
 from anabranch.errors import InputError
 from anabranch.results.estimates import Sample, percent
 from anabranch.twins.hosts import Ends, ends
-from anabranch.twins.link import Link, link
+from anabranch.twins.link import LinkFindings, link
 from anabranch.twins.transmissions import Transmissions, transmissions
 from anabranch.words import counted
 
@@ -54,7 +54,7 @@ class PathObservation:
     addresses: str
     is_backup: bool
     data_s: float
-    link: Link | None
+    link: LinkFindings | None
     share: float
     goodput_mbps: float
     rtt_ms: tuple[float, float] | None
@@ -122,7 +122,7 @@ def observe(analysis: Analysis, rates_mbps: Sequence[float] = ()) -> Observed:
     raise InputError(reasons[0] if reasons else f"{files}: no TCP connection")
 
 
-def _rows(analysis: Analysis, about: Connection) -> Rows:
+def _rows(analysis: Analysis, about: ConnectionRecord) -> Rows:
     """The rows of the larger direction of a connection that can have a twin.
 
     Raises:
@@ -154,7 +154,7 @@ def _require_no_pause(rows: Rows, longest_ns: int) -> None:
         )
 
 
-def _observed(analysis: Analysis, about: Connection, rates_mbps: Sequence[float]) -> Observed:
+def _observed(analysis: Analysis, about: ConnectionRecord, rates_mbps: Sequence[float]) -> Observed:
     rows = _rows(analysis, about)
     way = about.ways[about.larger]
     if way.goodput_mbps is None:

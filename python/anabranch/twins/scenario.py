@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.results.estimates import number
-from anabranch.twins.link import Estimate, Link
+from anabranch.twins.link import FittedValue, LinkFindings
 from anabranch.twins.observed import Observed, PathObservation
 
 _LEAST_JITTER = 0.01
@@ -30,7 +30,7 @@ class PathOfTwin:
     """
 
     observation: PathObservation
-    link: Link
+    link: LinkFindings
     rate: float
     delay: float
     jitter: float
@@ -38,7 +38,7 @@ class PathOfTwin:
 
 
 @dataclass(frozen=True)
-class Twin:
+class TwinValues:
     """The values of a twin. A buffer that is `None` is tuned by its host.
 
     Attributes:
@@ -68,10 +68,10 @@ class Twin:
         return any(each.jitter and each.link.reorders for each in self.paths)
 
 
-def first_guess(seen: Observed) -> Twin:
+def first_guess(seen: Observed) -> TwinValues:
     """The twin that the estimates give directly."""
     hosts = seen.ends
-    return Twin(
+    return TwinValues(
         seen=seen,
         paths=tuple(_path(each, seen) for each in seen.observations if _is_used(each)),
         is_linux=hosts.is_linux,
@@ -101,7 +101,7 @@ def _path(observation: PathObservation, seen: Observed) -> PathOfTwin:
     )
 
 
-def to_toml(twin: Twin, name: str, *, draws: bool = False) -> str:
+def to_toml(twin: TwinValues, name: str, *, draws: bool = False) -> str:
     """The scenario as text.
 
     Losses are those of the capture. With `draws`, each run draws as many at random.
@@ -109,7 +109,7 @@ def to_toml(twin: Twin, name: str, *, draws: bool = False) -> str:
     return "\n".join(_lines(twin, name, draws)) + "\n"
 
 
-def _lines(twin: Twin, name: str, draws: bool) -> Iterator[str]:
+def _lines(twin: TwinValues, name: str, draws: bool) -> Iterator[str]:
     seen = twin.seen
     finite = "size" in seen.ends.workload.settings or "count" in seen.ends.workload.settings
     seconds = seen.seconds * (1.5 if finite else 1) + (_SLACK_S if finite else 0)
@@ -158,7 +158,7 @@ def _path_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
         yield from _one_way(keys, seen)
 
 
-def _seen_losses(link: Link, seen: Observed) -> Iterator[str]:
+def _seen_losses(link: LinkFindings, seen: Observed) -> Iterator[str]:
     """The losses of the capture, packet by packet."""
     error = uncertainty(100 * link.loss.error, "percentage points")
     share = f"{number(100 * link.loss.value)} % ({error})"
@@ -169,7 +169,7 @@ def _seen_losses(link: Link, seen: Observed) -> Iterator[str]:
     yield from _one_way(places, seen)
 
 
-def _drawn_losses(link: Link, seen: Observed) -> Iterator[str]:
+def _drawn_losses(link: LinkFindings, seen: Observed) -> Iterator[str]:
     """Losses with the probability that the capture shows."""
     loss = link.loss.value
     if link.burst > 1 and seen.direction == "download":
@@ -208,7 +208,7 @@ def _one_way(keys: dict[str, Any], seen: Observed) -> Iterator[str]:
         yield f"{prefix}{key} = {_value(value)}"
 
 
-def _host_lines(twin: Twin) -> Iterator[str]:
+def _host_lines(twin: TwinValues) -> Iterator[str]:
     hosts = twin.seen.ends
     yield 'protocol = "mptcp"'
     backups = [each for each in twin.paths if each.observation.is_backup]
@@ -235,17 +235,17 @@ def _host_lines(twin: Twin) -> Iterator[str]:
         )
 
 
-def _windows(twin: Twin) -> str:
+def _windows(twin: TwinValues) -> str:
     windows = twin.seen.ends.windows
     return "" if windows is None else "  # windows from {:,} to {:,} bytes".format(*windows)
 
 
-def _because(twin: Twin) -> str:
+def _because(twin: TwinValues) -> str:
     share = number(100 * twin.seen.reinjected)
     return f"  # {share} % of the data was sent again on another path"
 
 
-def _control_words(twin: Twin) -> str:
+def _control_words(twin: TwinValues) -> str:
     if twin.congestion_control == CONTROLS[twin.is_linux][0]:
         return "  # the default; no other explains the capture much better"
     return "  # explains the capture much better than the default"
@@ -259,7 +259,7 @@ def _limit(each: PathOfTwin) -> str:
     return f"  # assumed: it never dropped; the longest was {link.limit.value / 2:.0f}"
 
 
-def _error(estimate: Estimate, unit: str) -> str:
+def _error(estimate: FittedValue, unit: str) -> str:
     return f"  # {uncertainty(estimate.error, unit)}"
 
 

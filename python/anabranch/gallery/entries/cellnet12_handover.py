@@ -62,43 +62,27 @@ _noticed = partial(claim, needs=carried("3g", *at.every(MODES, OFF)))
 
 CLAIMS = {
     "HO.a-continues": _noticed(
-        "When WiFi is turned off, the connection soon continues over 3G in every mode, and TCP "
-        "waits for WiFi.",
-        "CellNet'12: 'smooth handovers'",
         _pauses(OFF, "MPTCP"),
         Quantity("longest pause, TCP", PAUSE.median(at(TCP, OFF)), "TCP"),
         where=OFF,
     ),
     "HO.b-single-path-dips": claim(
-        "Single-path mode pauses longer than backup mode, since it opens the next subflow only "
-        "when the first is gone.",
-        "CellNet'12; RFC 8041, §2.2",
         for_each(
             "longest pause, single path / backup, {}",
             _DIRECTIONS,
             lambda event: PAUSE.ratio(at(SINGLE, event), at(BACKUP, event)),
-        ),
+        )
     ),
     "HO.c-full-adds-up": _noticed(
-        "Full mode has more goodput than backup mode, which keeps 3G for the time without WiFi.",
-        "CellNet'12; RFC 8041, §2.2",
         Quantity("goodput, full / backup", GOODPUT.ratio(at(FULL, OFF), at(BACKUP, OFF))),
         Quantity("3G's share of the bytes, backup", share("3g").median(at(BACKUP, OFF)), "share"),
         where=OFF,
     ),
     "HO.e-cured": _noticed(
-        "With opportunistic retransmission and penalisation, full mode has more goodput than "
-        "backup mode.",
-        "this project; NSDI'12",
         Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF))),
         where=OFF,
     ),
-    "HO.d-silence": claim(
-        "When WiFi falls silent without notice, an upload continues after retransmission timeouts.",
-        "this project",
-        _pauses(SILENT, "HO.a-continues MPTCP"),
-        where=SILENT,
-    ),
+    "HO.d-silence": claim(_pauses(SILENT, "HO.a-continues MPTCP"), where=SILENT),
 }
 
 

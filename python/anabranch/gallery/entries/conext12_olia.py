@@ -87,35 +87,23 @@ _claim = partial(claim, needs=all_carried)
 
 CLAIMS = {
     "E10.olia-p1": _claim(
-        "Multipath users with LIA reduce the goodput of the TCP users on the shared link.",
-        "CoNEXT'12, problem P1",
         for_each(
             "mean goodput of TCP users next to LIA, {} multipath users",
             RATIOS,
             lambda users: median(goodput(TCP, LIA, users)),
             "mean goodput of TCP users next to LIA, both ratios of users",
-        ),
+        )
     ),
-    "E10.olia-leaves-more": _claim(
-        "TCP users get more goodput next to OLIA than next to LIA.",
-        "CoNEXT'12, scenario C",
-        leaves_more(OLIA, LIA),
-    ),
+    "E10.olia-leaves-more": _claim(leaves_more(OLIA, LIA)),
     "E10.olia-loses-nothing": _claim(
-        "Multipath users with OLIA get no less goodput than over their own link alone.",
-        "CoNEXT'12: Pareto optimality",
         for_each(
             "mean goodput of multipath users with OLIA, {} as TCP users",
             RATIOS,
             lambda users: median(goodput(MULTIPATH, OLIA, users)),
             "mean goodput of multipath users with OLIA, both ratios of users",
-        ),
+        )
     ),
-    "E10.balia-between": _claim(
-        "TCP users get more goodput next to BALIA than next to uncoupled subflows.",
-        "Peng et al., 2016: friendliness against responsiveness",
-        leaves_more(BALIA, UNCOUPLED),
-    ),
+    "E10.balia-between": _claim(leaves_more(BALIA, UNCOUPLED)),
 }
 
 

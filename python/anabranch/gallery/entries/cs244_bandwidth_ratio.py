@@ -26,7 +26,7 @@ RATES_MBPS = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
-class Setting:
+class Reading:
     """A reading of what the source leaves open."""
 
     words: str
@@ -39,9 +39,9 @@ class Setting:
 
 
 SETTINGS = {
-    "54p": Setting("a queue of 54 packets", "54packets", "CS244'15, Figs. 2–4"),
-    "80ms": Setting("a queue of 80 ms", "80ms", "CS244'15, Figs. 2–4; queue: this project"),
-    "32KiB": Setting(
+    "54p": Reading("a queue of 54 packets", "54packets", "CS244'15, Figs. 2–4"),
+    "80ms": Reading("a queue of 80 ms", "80ms", "CS244'15, Figs. 2–4; queue: this project"),
+    "32KiB": Reading(
         "a queue of 54 packets and 32 KiB requested from Linux",
         "54packets",
         "CS244'15, Figs. 2–4",
@@ -116,41 +116,36 @@ def _used(setting: str, curves: Iterable[str], rates: Iterable[int]) -> Needs:
 
 def _claims(tag: str) -> dict[str, Unnamed]:
     setting = SETTINGS[tag]
-    with_wifi = {rate: f"With WiFi at {rate} Mbit/s and {setting.words}" for rate in RATES_MBPS}
+    about = {"setting": setting.words, "source": setting.source}
     return {
         **{
             f"E1s.1-like-wifi-{rate}-{tag}": claim(
-                f"{words}, MPTCP with both mechanisms is about as fast as TCP over WiFi.",
-                setting.source,
                 Quantity("mean(M1,2) / mean(TCP WiFi)", _means(MPTCP_M12, TCP_WIFI, rate, tag)),
                 needs=_used(tag, (MPTCP_M12,), (rate,)),
-                bounds="E1s.1-like-wifi",
+                row="E1s.1-like-wifi",
+                rate=rate,
+                **about,
             )
-            for rate, words in with_wifi.items()
+            for rate in RATES_MBPS
         },
         **{
             f"E1s.2-regular-slower-{rate}-{tag}": claim(
-                f"{words}, MPTCP is slower without the mechanisms than with both, and than TCP "
-                "over WiFi.",
-                setting.source,
                 Quantity("mean(regular) / mean(M1,2)", _means(MPTCP, MPTCP_M12, rate, tag)),
                 Quantity("mean(regular) / mean(TCP WiFi)", _means(MPTCP, TCP_WIFI, rate, tag)),
                 needs=_used(tag, _BOTH, (rate,)),
-                bounds="E1s.2-regular-slower",
+                row="E1s.2-regular-slower",
+                rate=rate,
+                **about,
             )
-            for rate, words in with_wifi.items()
+            for rate in RATES_MBPS
         },
         f"E1s.3-heavier-tail-{tag}": claim(
-            f"With {setting.words}, the tail of MPTCP with both mechanisms grows with WiFi's rate.",
-            setting.source,
             _tail(tag),
             needs=_used(tag, (MPTCP_M12,), RATES_MBPS),
-            bounds="E1s.3-heavier-tail",
+            row="E1s.3-heavier-tail",
+            **about,
         ),
         f"E1s.4-peaks-similar-{tag}": claim(
-            f"With {setting.words}, the bulk of MPTCP's delays stays where it is as WiFi becomes "
-            "faster.",
-            f"{setting.source}; medians instead of peaks: this project",
             for_each(
                 f"change of the median of {{}} from {RATES_MBPS[0]} to {{}} Mbit/s",
                 product(_BOTH, RATES_MBPS[1:]),
@@ -161,11 +156,10 @@ def _claims(tag: str) -> dict[str, Unnamed]:
                 "mechanisms",
             ),
             needs=_used(tag, _BOTH, RATES_MBPS),
-            bounds="E1s.4-peaks-similar",
+            row="E1s.4-peaks-similar",
+            **about,
         ),
         f"E1s.5-less-effective-{tag}": claim(
-            f"With {setting.words}, the mechanisms become less effective as WiFi becomes faster.",
-            setting.source,
             Quantity(
                 f"mean(regular) / mean(M1,2), at {RATES_MBPS[-1]} Mbit/s / at {RATES_MBPS[0]}",
                 ratio_of_ratios(
@@ -177,7 +171,8 @@ def _claims(tag: str) -> dict[str, Unnamed]:
                 ),
             ),
             needs=_used(tag, _BOTH, (RATES_MBPS[0], RATES_MBPS[-1])),
-            bounds="E1s.5-less-effective",
+            row="E1s.5-less-effective",
+            **about,
         ),
     }
 

@@ -58,31 +58,31 @@ def _both_ends(mean: str, ends: Sequence[dict[str, Factor]], then: str) -> Calla
 
 
 def _claims(kib: int, model: str) -> dict[str, Unnamed]:
-    where = f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}"
-    source = f"Cullen & Barber, CS244'14{'; model: this project' if model == 'fifo' else ''}"
+    about = {
+        "setting": f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}",
+        "model": "; model: this project" if model == "fifo" else "",
+    }
     regular, remedied = _ends(MPTCP, kib, model), _ends(MPTCP_M12, kib, model)
     return {
         f"E1j.1-regular-moves-{kib}KiB-{model}": claim(
-            f"More jitter on 3G increases MPTCP's delay ({where}).",
-            source,
             Quantity(
                 "mean(regular), jitter of 250 ms / of 100 ms",
                 MEAN.ratio(regular[1], regular[0]),
                 describe=_both_ends("mean(regular)", regular, "ratio"),
             ),
             needs=wifi_3g.used(*regular),
-            bounds="E1j.1-regular-moves",
+            row="E1j.1-regular-moves",
+            **about,
         ),
         f"E1j.2-m12-stays-{kib}KiB-{model}": claim(
-            f"With both mechanisms, jitter on 3G hardly changes the delay ({where}).",
-            source,
             Quantity(
                 "change of mean(M1,2) from 100 to 250 ms of jitter",
                 MEAN.distance(remedied[1], remedied[0]),
                 describe=_both_ends("mean(M1,2)", remedied, "change"),
             ),
             needs=wifi_3g.used(*remedied),
-            bounds="E1j.2-m12-stays",
+            row="E1j.2-m12-stays",
+            **about,
         ),
     }
 

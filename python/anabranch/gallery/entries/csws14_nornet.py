@@ -41,8 +41,6 @@ _claim = partial(
 
 CLAIMS = {
     "E6.e-unbounded-alike": _claim(
-        "With unbounded buffers, each scheduler achieves similar goodput.",
-        _SOURCE,
         for_each(
             "|goodput, {1} / LowRTT − 1|, {0}",
             product(WITH_WLAN, (RR, RP, BM)),
@@ -54,9 +52,6 @@ CLAIMS = {
         where=f"buffers of {UNBOUNDED}",
     ),
     "E6.f-bounded-best": _claim(
-        "With bounded buffers, lowest RTT with bufferbloat mitigation or with retransmission and "
-        "penalisation has the best goodput.",
-        _SOURCE,
         for_each(
             "goodput, {1} / {2}, {0}",
             product(WITH_WLAN, (BM, RP), (RR, LOW_RTT)),
@@ -68,9 +63,6 @@ CLAIMS = {
         where=f"buffers of {BOUNDED}",
     ),
     "E6.g-least-buffering": _claim(
-        "With unbounded buffers, lowest RTT with bufferbloat mitigation has the least buffering "
-        "delay.",
-        _SOURCE,
         for_each(
             "buffering delay, LowRTT+BM / {1}, {0}",
             product(WITH_WLAN, (RR, LOW_RTT, RP)),

@@ -118,17 +118,8 @@ _DELAYS = {curve: by_setting(MEAN, at(curve, HIGH, JUDGED_KBPS)) for curve in ST
 _JITTERS = {curve: by_setting(JITTER, at(curve, WIFI_3G, JUDGED_KBPS)) for curve in STYLES}
 
 CLAIMS = {
-    "E5.3a-rr-tail": claim(
-        "With an application-limited source, round robin more than doubles the lowest possible "
-        "delay in many settings.",
-        "CSWS'14: about 40 % of the settings have 100 to 1500 % more delay",
-        _above_double(RR),
-        needs=two_path_design.both_used(RR),
-        where=_HIGH_BDP,
-    ),
+    "E5.3a-rr-tail": claim(_above_double(RR), needs=two_path_design.both_used(RR), where=_HIGH_BDP),
     "E5.3b-low-rtt-near-lowest": claim(
-        "With an application-limited source, lowest RTT stays near the lowest possible delay.",
-        "CSWS'14: 70 % of the settings have 10 to 100 % more delay",
         _above_double(LOW_RTT, "doubled"),
         Quantity(
             "median increase with LowRTT", median(increases(LOW_RTT), of="settings"), "median"
@@ -136,8 +127,6 @@ CLAIMS = {
         where=_HIGH_BDP,
     ),
     "E5.4-remedies-alike": claim(
-        "With an application-limited source, the remedies do not change the delay of lowest RTT.",
-        "slides of Alay et al.",
         for_each(
             "|median delay, {} / LowRTT − 1|",
             (RP, BM),
@@ -146,8 +135,6 @@ CLAIMS = {
         where=_HIGH_BDP,
     ),
     "E5.5-rr-jitter": claim(
-        "Over WLAN and 3G, the jitter of round robin is several times that of lowest RTT.",
-        "CSWS'14, NorNet: variance of the delay up to ten times as large; factor: this project",
         Quantity("p95 jitter, RR / LowRTT", ratio(_JITTERS[RR], _JITTERS[LOW_RTT], of="settings")),
         needs=two_path_design.both_used(RR),
         where=f"WLAN and 3G, {JUDGED_KBPS} kbit/s",

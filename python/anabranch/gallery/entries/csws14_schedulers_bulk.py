@@ -45,9 +45,6 @@ _WHERE = "buffers of 2 MB"
 
 CLAIMS = {
     "E5.1a-low-bdp": claim(
-        "With bulk data at low bandwidth-delay products, every scheduler aggregates nearly all "
-        "capacity.",
-        "CSWS'14, §4",
         for_each(
             "median benefit of {}, low-BDP",
             STYLES,
@@ -57,9 +54,6 @@ CLAIMS = {
         needs=both_used(*STYLES),
     ),
     "E5.1b-rr-like-low-rtt": claim(
-        "With bulk data at low bandwidth-delay products, round robin and lowest RTT hardly differ, "
-        "because acknowledgements clock both.",
-        "CSWS'14, §4",
         Quantity(
             "|median benefit of RR − of LowRTT|, low-BDP",
             of_medians(
@@ -69,25 +63,11 @@ CLAIMS = {
         needs=both_used(RR, LOW_RTT),
     ),
     "E5.1c-low-rtt-beats-rr": claim(
-        "With bulk data, lowest RTT and its extensions outperform round robin.",
-        "slides of Alay et al., discussion; another slide calls round robin and lowest RTT similar",
-        (_raises(curve, RR) for curve in (LOW_RTT, RP, BM)),
-        needs=both_used(*STYLES),
-        where=_WHERE,
+        (_raises(curve, RR) for curve in (LOW_RTT, RP, BM)), needs=both_used(*STYLES), where=_WHERE
     ),
     **{
-        f"E5.2{name}-high-bdp": claim(
-            f"{words} the benefit where buffers limit (2 MB at high bandwidth-delay products).",
-            "CSWS'14, §4; slides of Alay et al.",
-            _raises(curve),
-            needs=both_used(curve, LOW_RTT),
-            where=_WHERE,
-            bounds="E5.2-remedies-high-bdp",
-        )
-        for name, words, curve in (
-            ("a-rp", "Opportunistic retransmission and penalisation raise", RP),
-            ("b-bm", "Bufferbloat mitigation raises", BM),
-        )
+        f"E5.2{name}-high-bdp": claim(_raises(curve), needs=both_used(curve, LOW_RTT), where=_WHERE)
+        for name, curve in (("a-rp", RP), ("b-bm", BM))
     },
 }
 

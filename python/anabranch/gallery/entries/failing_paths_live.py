@@ -56,24 +56,20 @@ def _shorter(cell: Cell) -> Cell:
 
 CLAIMS = {
     "FL1-stalls": claim(
-        "The longest stalls of Linux are those of the model.",
-        "this project",
         for_each(
             "longest stall, Linux / model, {}, {}",
             _FAILURES,
             lambda *case: STALL_S.ratio(at(KERNEL, *case), at(VIRTUAL, *case)),
-        ),
+        )
     ),
     "FL2-shares": claim(
-        "Linux sends the same part of the bytes over a path that comes back as the model does.",
-        "this project",
         for_each(
             "WAN's share, Linux / model, {}, {}",
             RETURNS,
             lambda stack, load: WAN.ratio(
                 at(KERNEL, stack, SHORT, load), at(VIRTUAL, stack, SHORT, load)
             ),
-        ),
+        )
     ),
 }
 

@@ -31,7 +31,7 @@ STYLES = {
 
 
 @dataclass(frozen=True)
-class Report:
+class FieldReport:
     """A public report."""
 
     key: str
@@ -72,9 +72,9 @@ _REPOSITORIES = {
 }
 
 
-def _issue_381(rtt_ms: int, share: float) -> Report:
+def _issue_381(rtt_ms: int, share: float) -> FieldReport:
     paths = f"100 Mbit/s, 10 ms and 2 Mbit/s, {rtt_ms} ms"
-    return Report(
+    return FieldReport(
         key=f"net-next-381-{rtt_ms}ms",
         says=f"Mininet: {paths} give {share * 100:.1f} % of TCP",
         assumed="delays are round trips; TCP has 96 Mbit/s; queues of 100 packets",
@@ -88,42 +88,42 @@ REPORTS = (
     _issue_381(1, 0.157),
     _issue_381(10, 0.266),
     _issue_381(25, 0.991),
-    Report(
+    FieldReport(
         key="net-next-307",
         says="Ethernet alone 160 to 170 Mbit/s; with a busy WLAN of 1.7 kbit/s 60 to 70",
         assumed="Linux 6.12 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
         mbps=65,
         paths=(_path("ethernet", 170, 1, "200packets"), _path("wlan", 1, 20, "500ms", "5%")),
     ),
-    Report(
+    FieldReport(
         key="net-next-452",
         says="100 and 50 Mbit/s alone, 10 Mbit/s together",
         assumed="Linux 6.12 instead of 5.15; round trips of 20 and 60 ms; queues of 100 ms",
         mbps=10,
         paths=(_path("a", 100, 20, "100ms"), _path("b", 50, 60, "100ms")),
     ),
-    Report(
+    FieldReport(
         key="openmptcprouter-3984",
         says="cable alone 800 Mbit/s; with 100 Mbit/s of 5G 400",
         assumed="round trips of 20 and 50 ms; queues of 50 and 200 ms; no tunnel, no slow CPU",
         mbps=400,
         paths=(_path("cable", 800, 20, "50ms"), _path("5g", 100, 50, "200ms")),
     ),
-    Report(
+    FieldReport(
         key="openmptcprouter-3374",
         says="two lines of 900 Mbit/s give 800 Mbit/s; round trip 18 ms",
         assumed="queues of 30 ms; no tunnel, no slow CPU",
         mbps=800,
         paths=(_path("line1", 900, 18, "30ms"), _path("line2", 900, 18, "30ms")),
     ),
-    Report(
+    FieldReport(
         key="openmptcprouter-1021",
         says="LTE of 120 and of 210 Mbit/s give 130 Mbit/s",
         assumed="round trips of 50 and 70 ms; queues of 150 ms; no tunnel, no slow CPU",
         mbps=130,
         paths=(_path("lte1", 120, 50, "150ms"), _path("lte2", 210, 70, "150ms")),
     ),
-    Report(
+    FieldReport(
         key="openmptcprouter-1683",
         says="SIM cards of 25, 25 and 10 Mbit/s give 29 Mbit/s",
         assumed="round trips of 120, 120 and 200 ms; queues of 400 ms; 0.1 % loss; no tunnel",
@@ -135,7 +135,7 @@ REPORTS = (
             _path("sim3", 10, 200, "400ms", "0.1%"),
         ),
     ),
-    Report(
+    FieldReport(
         key="tcp-in-udp-10",
         says="netem: 500 Mbit/s, 100 ms and 75 Mbit/s, 10 ± 10 ms give 515 Mbit/s; in UDP 195",
         assumed="round trips; queues of 1000 packets; not in UDP",
@@ -149,12 +149,12 @@ REPORTS = (
 )
 
 
-def at(curve: str, report: Report) -> dict[str, Factor]:
+def at(curve: str, report: FieldReport) -> dict[str, Factor]:
     """The factors of a cell."""
     return {"curve": curve, "report": report.key}
 
 
-def _cell(tier: Tier, curve: str, report: Report) -> Cell:
+def _cell(tier: Tier, curve: str, report: FieldReport) -> Cell:
     connections = {
         TCP: model_of_linux(paths=(report.fastest,)),
         LINUX: model_of_linux(scheduler="linux"),
@@ -169,47 +169,41 @@ def _cell(tier: Tier, curve: str, report: Report) -> Cell:
     )
 
 
-def _over_tcp(curve: str, report: Report) -> Measure:
+def _over_tcp(curve: str, report: FieldReport) -> Measure:
     return GOODPUT.ratio(at(curve, report), at(TCP, report))
 
 
-def _part(curve: str, report: Report, mbps: float) -> Measure:
+def _part(curve: str, report: FieldReport, mbps: float) -> Measure:
     """The goodput of a curve as a part of a rate."""
     return median(GOODPUT.values(at(curve, report)), 1 / mbps)
 
 
 CLAIMS = {
     "FR.harmed": claim(
-        "If a report has less goodput over all paths than over the best one, so does the model of "
-        "Linux.",
-        "the reports",
         for_each(
             f"goodput, {LINUX} / {TCP}, {{.key}}",
             (report for report in REPORTS if report.harmed),
             partial(_over_tcp, LINUX),
             f"goodput, {LINUX} / {TCP}, every report of harm",
-        ),
+        )
     ),
     "FR.cured": claim(
-        "The engine with opportunistic retransmission and penalisation loses no goodput in any of "
-        "these situations.",
-        "this project",
         for_each(
             f"goodput, {ENGINE} / {TCP}, {{.key}}",
             REPORTS,
             partial(_over_tcp, ENGINE),
             f"goodput, {ENGINE} / {TCP}, every report",
-        ),
+        )
     ),
     **{
         f"FR.{report.key}": claim(
-            f"The model of Linux has the reported goodput: {report.says}.",
-            report.thread,
             Quantity(
                 f"goodput in virtual time / reported, {report.mbps:g} Mbit/s",
                 _part(LINUX, report, report.mbps),
             ),
-            bounds="FR.as-reported",
+            row="FR.as-reported",
+            says=report.says,
+            thread=report.thread,
         )
         for report in REPORTS
     },
@@ -217,7 +211,7 @@ CLAIMS = {
 
 
 def _over_reports(
-    measure: Callable[[str, Report], Measure], y: str, *curves: str, **look: Any
+    measure: Callable[[str, FieldReport], Measure], y: str, *curves: str, **look: Any
 ) -> panels.Draw:
     """Points of each report, side by side."""
     marks = {curve: replace(STYLES[curve], line="none") for curve in curves}
@@ -228,7 +222,7 @@ def _over_reports(
 def _goodputs(results: Results) -> Table:
     """Goodput of each report and curve."""
 
-    def row(report: Report) -> tuple[str, ...]:
+    def row(report: FieldReport) -> tuple[str, ...]:
         goodputs = (GOODPUT.median(at(curve, report))(results).text() for curve in STYLES)
         return (report.key, f"{report.mbps:g}", *goodputs)
 
@@ -236,7 +230,7 @@ def _goodputs(results: Results) -> Table:
     return Table(headings, tuple(map(row, REPORTS)))
 
 
-def _sum_mbps(report: Report) -> float:
+def _sum_mbps(report: FieldReport) -> float:
     return sum(bits_per_second(str(path.rate)) for path in report.paths) / 1e6
 
 

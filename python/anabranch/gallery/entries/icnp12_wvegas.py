@@ -207,16 +207,8 @@ def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> tuple[Quanti
 _claim = partial(claim, needs=all_carried)
 
 CLAIMS = {
-    "WV.a-ten-queued": _claim(
-        "All subflows together keep about ten packets in the queues.",
-        "total alpha of the implementation for Linux",
-        map(_queue_of, _LONG),
-        where="alone",
-    ),
+    "WV.a-ten-queued": _claim(map(_queue_of, _LONG), where="alone"),
     "WV.b-short-queues": _claim(
-        "Queues are far shorter than with LIA, and overflow rarely.",
-        "ICNP'12, slides: 'low buffer consumption', where losses as the sign of congestion bring "
-        "'frequent losses'",
         (
             Quantity(
                 f"{words}, wVegas / LIA, {network}",
@@ -231,61 +223,26 @@ CLAIMS = {
         ),
         where="alone",
     ),
-    "WV.c-fills": _claim(
-        "wVegas fills two paths as LIA does.",
-        "this project",
-        map(_goodput_of, _LONG),
-        where="alone",
-    ),
-    "WV.d-timely": _claim(
-        "Within 10 s of a change of load on one path, wVegas shifts more of its traffic than LIA.",
-        _TIMELY,
-        _more_than_lia("shift of traffic", shift),
-        where=LOAD,
-    ),
-    "WV.e-converges": _claim(
-        "In the first 10 s after a change, the shares of wVegas are on average nearer to their "
-        "final values than those of LIA.",
-        _TIMELY,
-        _more_than_lia("rest of the way", remaining),
-        where=LOAD,
-    ),
-    "WV.f-equal-rates": _claim(
-        "Links of 6 and 9 Mbit/s give each of three flows a third of the sum; the flow with both "
-        "links has a fifth of its bytes on the link of 6 Mbit/s.",
-        "ICNP'12, slides: the example of the Congestion Equality Principle",
-        _equal_rates(THREE),
-        where=THREE,
-    ),
+    "WV.c-fills": _claim(map(_goodput_of, _LONG), where="alone"),
+    "WV.d-timely": _claim(_more_than_lia("shift of traffic", shift), where=LOAD),
+    "WV.e-converges": _claim(_more_than_lia("rest of the way", remaining), where=LOAD),
+    "WV.f-equal-rates": _claim(_equal_rates(THREE), where=THREE),
     "WV.g-fairer-than-lia": _claim(
-        "The three flows are more equal than with LIA and NewReno.",
-        "this project; draft-xu, abstract: LIA balances the load 'coarsely'",
         Quantity("largest / smallest goodput, wVegas / LIA", ratio(spread(WVEGAS), spread(LIA))),
         where=THREE,
     ),
     "WV.h-one-bottleneck": _claim(
-        "At one link, a connection with one or two subflows takes the share of one flow of wVegas.",
-        "this project; wVegas divides the packets of one flow among the subflows",
         for_each(
             "share of the link, {}",
             _SUBFLOWS,
             lambda network: median(one_link_share(network)),
             "share of the link, one and two subflows",
-        ),
+        )
     ),
     "WV.i-short-paths": _claim(
-        "On short paths, wVegas keeps about ten packets in the queues and fills both paths.",
-        "this project; added after WV.a and WV.c were violated",
-        _queue_of(SHORT, "WV.a-ten-queued"),
-        _goodput_of(SHORT, "WV.c-fills"),
-        where="alone",
+        _queue_of(SHORT, "WV.a-ten-queued"), _goodput_of(SHORT, "WV.c-fills"), where="alone"
     ),
-    "WV.j-apart": _claim(
-        "The three flows have the rates of WV.f if the flow with both links starts later.",
-        "as WV.f; added after WV.f was violated",
-        _equal_rates(APART),
-        where=APART,
-    ),
+    "WV.j-apart": _claim(_equal_rates(APART), where=APART),
 }
 
 

@@ -156,37 +156,25 @@ _claim = partial(claim, needs=_both_carried)
 
 CLAIMS = {
     "IM.a-close-to-best": _claim(
-        "Multipath TCP is at least close to the better path alone, for every size and network.",
-        _FOUND,
         for_each(
             f"{_OVER_BEST}, {{2}}, {{1}}",
             ((kib, network, words(kib)) for network, kib in product(NETWORKS, SIZES)),
             lambda kib, network, _: _over_best(kib, network),
             f"{_OVER_BEST}, every size and network",
-        ),
+        )
     ),
     "IM.b-large-faster": _claim(
-        "Large downloads are faster than over the better path alone.",
-        _FOUND,
-        _with_lte(f"{_OVER_BEST}, with LTE", partial(_over_best, LARGE)),
-        where=_AT_LARGE,
+        _with_lte(f"{_OVER_BEST}, with LTE", partial(_over_best, LARGE)), where=_AT_LARGE
     ),
     "IM.c-poor-cellular": _claim(
-        "Large downloads are not faster if the cellular network is poor.",
-        f"{_FOUND}; network: this project",
-        Quantity("download time, LIA / TCP over WiFi, 3G", _over_best(LARGE, POOR)),
-        where=_AT_LARGE,
+        Quantity("download time, LIA / TCP over WiFi, 3G", _over_best(LARGE, POOR)), where=_AT_LARGE
     ),
     "IM.d-small-flows": _claim(
-        "The smallest downloads end before the cellular path carries much.",
-        "this project",
         _with_lte("cellular share", lambda network: median(share(LIA, SMALL, network)), "share"),
         _with_lte("download time, LIA / TCP over WiFi", _small_over_wifi, "time"),
         where=f"downloads of {words(SMALL)}",
     ),
     "IM.e-share-grows": _claim(
-        "The larger the download, the larger the cellular share.",
-        "this project",
         each(
             "cellular share less that of the next smaller size, every size and both kinds of links",
             {
@@ -196,29 +184,21 @@ CLAIMS = {
                 for network in WITH_LTE
                 for smaller, kib in pairwise(SIZES)
             },
-        ),
+        )
     ),
     "IM.f-uncoupled": _claim(
-        "Uncoupled subflows download large files sooner than LIA.",
-        "this project",
         _with_lte("download time, uncoupled / LIA", partial(_time_ratio, UNCOUPLED, LIA, LARGE)),
         where=_AT_LARGE,
     ),
     "IM.g-olia": _claim(
-        "OLIA downloads large files about as fast as LIA.",
-        "this project",
         _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE)),
         where=_AT_LARGE,
     ),
     "IM.h-slow-path-waits": _claim(
-        "Data waits longer for earlier data next to 3G than next to LTE.",
-        f"{_FOUND}: reassembly waits for packets sent over 3G",
         Quantity("out-of-order delay, LIA, 3G / LTE", _waiting_ratio(POOR, CONSTANT)),
         where=_AT_LARGE,
     ),
     "IM.i-traces-wait": _claim(
-        "Data waits longer for earlier data if the rates vary and come in bursts.",
-        "this project",
         Quantity(
             "out-of-order delay, LIA, traces / constant rates", _waiting_ratio(TRACES, CONSTANT)
         ),

@@ -60,33 +60,24 @@ _claim = partial(claim, needs=carried(("ipv4", "ipv6"), *at.every(MPTCP, _ACCESS
 
 CLAIMS = {
     "IP.a-sum": _claim(
-        "Where each family's route has its own bottleneck, Multipath TCP reaches the sum of both.",
-        _QUESTION,
         Quantity("MPTCP / (TCP over IPv4 + TCP over IPv6)", over_sum(*_CORE), "of both"),
         Quantity("MPTCP / the better TCP", over_largest(*_CORE), "better"),
         where="goodput, bottlenecks in the core",
     ),
     "IP.b-control": _claim(
-        "Where both routes share the bottleneck, Multipath TCP gains nothing (negative control).",
-        "this project",
         Quantity("MPTCP / the better TCP", over_largest(*_ACCESS)),
         where="goodput, bottleneck in the access",
     ),
     "IP.c-reliability": _claim(
-        "When the route of one family dies silently, Multipath TCP continues over the other, while "
-        "TCP over the dead route stalls.",
-        _QUESTION,
         Quantity("longest pause of MPTCP", PAUSE.median(at(MPTCP, OUTAGE)), "MPTCP"),
         Quantity("longest pause of TCP over IPv6", PAUSE.median(at(TCP_V6, OUTAGE)), "TCP"),
     ),
     "IP.d-returns": _claim(
-        "After the outage, Multipath TCP uses the route again.",
-        "this project",
         Quantity(
             "IPv6's share of the bytes, with the outage",
             _SHARE.median(at(MPTCP, OUTAGE)),
             describe=_shares_in_words,
-        ),
+        )
     ),
 }
 

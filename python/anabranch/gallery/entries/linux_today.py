@@ -53,25 +53,16 @@ _REQUESTED_KB = (JUDGED_KB, 200)
 
 CLAIMS = {
     "L1-linux-is-harmed": claim(
-        "With small buffers, Linux's Multipath TCP over WiFi and 3G is slower than its TCP over "
-        "WiFi.",
-        "this project; NSDI'12, Fig. 4, for the Linux of 2012",
         (_goodput(LINUX_MPTCP, LINUX_TCP, asked) for asked in _REQUESTED_KB),
         needs=wifi_3g.used(at(LINUX_MPTCP)),
         where="goodput",
     ),
     "L2-half-is-lost": claim(
-        "With 200 kB in both buffers, as Linux counts, its Multipath TCP has about half the "
-        "goodput of TCP over WiFi.",
-        "this project; single runs during the design: 3.97 Mbit/s, queues of 53 and 333 packets",
         Quantity("Linux, MPTCP, 100 kB requested", GOODPUT.median(at(LINUX_MPTCP))),
         needs=wifi_3g.used(at(LINUX_MPTCP)),
         where="goodput",
     ),
     "L3-cured": claim(
-        "On the same links, the engine with opportunistic retransmission and penalisation loses no "
-        "goodput.",
-        "this project; NSDI'12",
         (
             _goodput(ENGINE_M12, other, asked, "" if other == LINUX_TCP else "over MPTCP")
             for asked, other in product(_REQUESTED_KB, (LINUX_TCP, LINUX_MPTCP))

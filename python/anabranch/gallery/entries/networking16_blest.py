@@ -128,76 +128,37 @@ def _daps_uses_both(paths: str, results: Results) -> str | None:
     return None if shares.min() > 0.01 and shares.max() < 0.99 else "DAPS uses one path"
 
 
-def _frames(statement: str, source: str, curve: str, paths: str) -> Unnamed:
+def _frames(curve: str, paths: str) -> Unnamed:
     """A claim about the delay of frames at a constant rate."""
     words = f"mean delay of frames, {curve} / lowest RTT"
     quantity = Quantity(words, _over_min_rtt(metrics.MEAN, curve, paths, CBR))
-    source = f"Networking'16: {source} (second-hand)"
     needs = partial(_daps_uses_both, paths) if curve == DAPS else None
-    return claim(statement, source, quantity, needs=needs, where=paths)
+    return claim(quantity, needs=needs, where=paths)
 
 
 CLAIMS = {
     "E11.blest-reinjections": claim(
-        "Over 3G and WLAN, BLEST avoids retransmissions at data level (reinjections), about as "
-        "many as in the paper.",
-        "Networking'16: 366 packets with lowest RTT, 70 with BLEST (second-hand)",
-        _heterogeneous("reinjections", metrics.REINJECTIONS),
-        needs=_reinjects,
+        _heterogeneous("reinjections", metrics.REINJECTIONS), needs=_reinjects
     ),
-    "E11.blest-goodput": claim(
-        "Over 3G and WLAN, BLEST improves goodput.",
-        "Networking'16: by 12 % (second-hand)",
-        _heterogeneous("goodput", metrics.TRANSFER),
-        needs=_reinjects,
-    ),
+    "E11.blest-goodput": claim(_heterogeneous("goodput", metrics.TRANSFER), needs=_reinjects),
     "E11.blest-readings": claim(
-        "BLEST has fewer reinjections and more goodput also if the delays are round trips, or the "
-        "loss is smaller.",
-        "Networking'16: 70 for 366 packets, 12 % (second-hand); readings: this project",
         _in_readings("reinjections", metrics.REINJECTIONS, "E11.blest-reinjections"),
         _in_readings("goodput", metrics.TRANSFER, "E11.blest-goodput"),
     ),
     "E11.blest-out-of-order": claim(
-        "Over 3G and WLAN, BLEST reduces out-of-order data.",
-        "Networking'16: by 19 % (second-hand)",
-        _heterogeneous("bytes out of order", metrics.OUT_OF_ORDER),
-        needs=_reinjects,
+        _heterogeneous("bytes out of order", metrics.OUT_OF_ORDER), needs=_reinjects
     ),
     "E11.blest-homogeneous": claim(
-        "Over equal paths, BLEST has the same goodput as lowest RTT.",
-        "Networking'16",
         Quantity(
             f"|{BLEST} / lowest RTT − 1|, {HOMOGENEOUS}",
             metrics.TRANSFER.distance(at(BLEST, HOMOGENEOUS), at(MIN_RTT, HOMOGENEOUS)),
         ),
         where="goodput",
     ),
-    "E11.blest-cbr": _frames(
-        "With BLEST, frames at a constant rate arrive sooner than with lowest RTT, by about as "
-        "much as in the paper.",
-        "62.8 against 68 ms",
-        BLEST,
-        HETEROGENEOUS,
-    ),
-    "E11.otias-cbr": _frames(
-        "With OTIAS, frames at a constant rate arrive sooner than with lowest RTT.",
-        "53.2 against 68 ms",
-        OTIAS,
-        HETEROGENEOUS,
-    ),
-    "E11.daps-cbr": _frames(
-        "With DAPS, frames at a constant rate arrive many times later than with lowest RTT.",
-        "843.7 against 68 ms",
-        DAPS,
-        HETEROGENEOUS,
-    ),
-    "E11.daps-homogeneous": _frames(
-        "Over equal paths, DAPS delays frames at a constant rate slightly.",
-        "54.02 against 52.18 ms with lowest RTT",
-        DAPS,
-        HOMOGENEOUS,
-    ),
+    "E11.blest-cbr": _frames(BLEST, HETEROGENEOUS),
+    "E11.otias-cbr": _frames(OTIAS, HETEROGENEOUS),
+    "E11.daps-cbr": _frames(DAPS, HETEROGENEOUS),
+    "E11.daps-homogeneous": _frames(DAPS, HOMOGENEOUS),
 }
 
 

@@ -149,42 +149,20 @@ _RANDOM_LOSS_WORDS = f"{_NEXT_TO_TCP}, 0.5 % random loss"
 _claim = partial(claim, needs=all_carried)
 
 CLAIMS = {
-    "E10.lia-random-loss": _claim(
-        "With random loss, LIA takes the share of one TCP flow with one, two or three subflows.",
-        "RFC 6356 §2, goal 2; NSDI'11; range: this project",
-        mean_shares(LIA, RANDOM_LOSS),
-        where=_RANDOM_LOSS_WORDS,
-    ),
+    "E10.lia-random-loss": _claim(mean_shares(LIA, RANDOM_LOSS), where=_RANDOM_LOSS_WORDS),
     "E10.lia-uncoupled-takes-more": _claim(
-        "Two uncoupled subflows take more than the share of one TCP flow.",
-        "NSDI'11; threshold: this project",
         Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2))),
         where=_RANDOM_LOSS_WORDS,
     ),
-    "E10.lia-drop-tail": _claim(
-        "At a drop-tail queue, LIA takes less than uncoupled subflows and little more than half.",
-        "RFC 6356 §2, goal 2; thresholds: this project, because subflows do not lose packets "
-        "simultaneously",
-        *map(_fair_with_drop_tail, SUBFLOWS[1:]),
-        where=_NEXT_TO_TCP,
-    ),
+    "E10.lia-drop-tail": _claim(*map(_fair_with_drop_tail, SUBFLOWS[1:]), where=_NEXT_TO_TCP),
     "E10.lia-sum": _claim(
-        "Over WiFi and 3G without other traffic, LIA reaches nearly the sum of both paths.",
-        "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
-        _over_tcp(WIFI_3G, TCP_ONE, TCP_TWO),
-        where="goodput over WiFi (one) and 3G (two)",
+        _over_tcp(WIFI_3G, TCP_ONE, TCP_TWO), where="goodput over WiFi (one) and 3G (two)"
     ),
     "E10.lia-best-path": _claim(
-        "Over paths with unequal loss, LIA has no less goodput than TCP over the better path.",
-        "RFC 6356 §2, goal 1; threshold: this project",
         _over_tcp(UNEQUAL_LOSS, TCP_ONE),
         where="goodput, 0.1 % loss on path one and 1 % on path two",
     ),
-    "E10.lia-torus": _claim(
-        "In a torus of five links, connections over two neighbouring links get equal goodput.",
-        "NSDI'11, torus; threshold: this project",
-        Quantity("Jain's index of five connections", mean(jain())),
-    ),
+    "E10.lia-torus": _claim(Quantity("Jain's index of five connections", mean(jain()))),
 }
 
 

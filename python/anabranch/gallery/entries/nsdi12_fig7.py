@@ -128,28 +128,20 @@ def _control(small: str, one: _Cells, large: str, other: _Cells, of: str) -> Qua
     )
 
 
-def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> dict[str, Unnamed]:
+def _claims_about(remedied: str, suffix: str = "", cell: _Cells = at) -> dict[str, Unnamed]:
     """The claims about MPTCP with both mechanisms, for one form of penalisation or of buffers."""
     m12, regular, wifi = cell(remedied), cell(MPTCP), cell(TCP_WIFI)
     return {
         f"E1.2-m12-like-wifi{suffix}": claim(
-            f"MPTCP with both mechanisms{words} is about as fast as TCP over WiFi, also in the "
-            "tail.",
-            "NSDI'12, Fig. 7; CS244'15, result 2",
             Quantity("mean(M1,2) / mean(TCP WiFi)", MEAN.ratio(m12, wifi), "mean"),
             Quantity("p95(M1,2) / p95(TCP WiFi)", P95.ratio(m12, wifi), "p95"),
             needs=used(m12),
-            bounds="E1.2-m12-like-wifi",
         ),
         f"E1.3-m12-beats-regular{suffix}": claim(
-            f"With both mechanisms{words}, delays are lower on average and vary less than without "
-            "them.",
-            "NSDI'12, Fig. 7; CS244'15, result 3",
             Quantity("mean(regular) / mean(M1,2)", MEAN.ratio(regular, m12)),
             Quantity("p95(regular) / p95(M1,2)", P95.ratio(regular, m12)),
             Quantity("IQR(regular) / IQR(M1,2)", metrics.IQR.ratio(regular, m12), "IQR"),
             needs=used(regular, m12),
-            bounds="E1.3-m12-beats-regular",
         ),
     }
 
@@ -159,35 +151,20 @@ _REGULAR, _REMEDIED, _WIFI = (at(each, WINDOW_KIB) for each in (MPTCP, MPTCP_M12
 
 CLAIMS = {
     "E1.1-3g-slower": claim(
-        "A block takes much longer over 3G than over WiFi.",
-        "Chen & Han, CS244'15, result 1",
-        Quantity("mean(TCP 3G) / mean(TCP WiFi)", MEAN.ratio(at(wifi_3g.TCP_3G), at(TCP_WIFI))),
+        Quantity("mean(TCP 3G) / mean(TCP WiFi)", MEAN.ratio(at(wifi_3g.TCP_3G), at(TCP_WIFI)))
     ),
-    **_claims_about(MPTCP_M12, "", ""),
-    "E1.4-littles-law": claim(
-        "The mean delay of a block is the send buffer divided by the goodput, minus the return "
-        "path's delay.",
-        "this project, by Little's law; NSDI'12: the send buffer is the reason for WiFi's delay",
-        map(_little, REVERSE_DELAY_MS),
-    ),
+    **_claims_about(MPTCP_M12),
+    "E1.4-littles-law": claim(map(_little, REVERSE_DELAY_MS)),
     "E1.5-both-paths-used": claim(
-        "Both paths carry data; otherwise the figure would show nothing about MPTCP.",
-        "CS244'15, challenge II",
-        (
-            Quantity(f"{curve}: 3G's share of the bytes", share("3g").median(at(curve)))
-            for curve in (MPTCP, MPTCP_M12)
-        ),
+        Quantity(f"{curve}: 3G's share of the bytes", share("3g").median(at(curve)))
+        for curve in (MPTCP, MPTCP_M12)
     ),
     "E1.6-control": claim(
-        "The mechanisms matter less when buffers are large (negative control).",
-        "CS244'15, challenge II; control with both buffers: this project",
         _control("200 KiB", at, _LARGE, control, "in both buffers"),
         needs=used(at(MPTCP), at(MPTCP_M12)),
     ),
-    **_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
+    **_claims_about(MPTCP_M12_NSDI, "-2012"),
     "E1.7-regular-slower-than-wifi": claim(
-        "Without the mechanisms, MPTCP increases the delay over that of TCP over WiFi.",
-        "CS244'15, motivation and extension",
         Quantity("mean(regular) / mean(TCP WiFi)", MEAN.ratio(at(MPTCP), at(TCP_WIFI))),
         Quantity(
             "mean(regular) / mean(TCP WiFi), 32 KiB requested from Linux",
@@ -196,9 +173,6 @@ CLAIMS = {
         needs=all_of(used(at(MPTCP)), used(asked(MPTCP))),
     ),
     "E1.8-window-full": claim(
-        "With a small receive buffer, MPTCP frequently waits with a full receive window while WiFi "
-        "is idle. The mechanisms make this rarer.",
-        "Bonaventure's account of NSDI'12; buffer: this project",
         Quantity(
             "share of the time in which the window stops the sender, regular",
             WINDOW_LIMITED.median(_REGULAR),
@@ -212,13 +186,10 @@ CLAIMS = {
         needs=used(_REGULAR, _REMEDIED),
         where=f"receive buffer of {WINDOW_KIB} KiB",
     ),
-    **_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),
+    **_claims_about(MPTCP_M12, "-32KiB", asked),
     "E1.6-control-receive": claim(
-        "The mechanisms matter less when the receive buffer alone is large (negative control).",
-        "CS244'15, challenge II: 32 KiB against a large default, as requested from Linux",
         _control("32 KiB", asked, _LARGE, partial(asked, receive=CONTROL), "of receive buffer"),
         needs=used(asked(MPTCP), asked(MPTCP_M12)),
-        bounds="E1.6-control",
     ),
 }
 

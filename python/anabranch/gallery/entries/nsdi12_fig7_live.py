@@ -55,22 +55,15 @@ _REMEDIED = at(ENGINE, MPTCP_M12)
 
 CLAIMS = {
     "K1-virtual-is-real": claim(
-        "The engine has the same goodput and mean delay in virtual time as in real time.",
-        "this project",
         _same_in_real_time("goodput", GOODPUT),
         _same_in_real_time("mean delay", MEAN),
         needs=used(at(VIRTUAL, MPTCP), at(ENGINE, MPTCP)),
     ),
     "K2-linux-is-harmed": claim(
-        "Today's Linux is slower with MPTCP over WiFi and 3G than with TCP over WiFi.",
-        "this project; NSDI'12, Fig. 4 and 7, for the Linux of 2012",
         Quantity("goodput, Linux: MPTCP / TCP over WiFi", GOODPUT.ratio(_LINUX_MPTCP, _LINUX_WIFI)),
         needs=used(_LINUX_MPTCP),
     ),
     "K3-cured": claim(
-        "On the same links, the engine with both mechanisms keeps up with Linux's TCP over WiFi "
-        "and is faster than Linux's MPTCP.",
-        "this project; NSDI'12, Fig. 7",
         Quantity("goodput: M1,2 / Linux's TCP over WiFi", GOODPUT.ratio(_REMEDIED, _LINUX_WIFI)),
         Quantity(
             "goodput: M1,2 / Linux's MPTCP", GOODPUT.ratio(_REMEDIED, _LINUX_MPTCP), "goodput"

@@ -143,32 +143,21 @@ _SHAPE = "NSDI'12 (shape); threshold: this project"
 
 CLAIMS = {
     "E3.weak-3g-harms": claim(
-        "Next to 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi at every "
-        "buffer.",
-        _SHAPE,
         _over_tcp("MPTCP / TCP over WiFi", WEAK, MPTCP, TCP_WIFI),
         needs=_carried("3g", *at.every(WEAK, MPTCP, WEAK_BUFFERS_KB)),
         where="goodput",
     ),
     "E3.weak-3g-cured": claim(
-        "Next to 3G of 50 kbit/s, Multipath TCP with M1,2 is no slower than TCP over WiFi at "
-        "every buffer.",
-        _SHAPE,
         _over_tcp("MPTCP+M1,2 / TCP over WiFi", WEAK, MPTCP_M12, TCP_WIFI),
         needs=_carried("3g", *at.every(WEAK, MPTCP_M12, WEAK_BUFFERS_KB)),
         where="goodput",
     ),
     "E3.unequal": claim(
-        "Over a fast link and a link of a tenth of its rate, Multipath TCP with M1,2 keeps the "
-        "goodput of the fast link.",
-        _SHAPE,
         _over_tcp("MPTCP+M1,2 / TCP over the faster link", UNEQUAL, MPTCP_M12, TCP),
         needs=_carried("two", *at.every(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB)),
         where="goodput",
     ),
     "E3.symmetric": claim(
-        "Over three equal links, M1,2 change nothing (negative control).",
-        "NSDI'12 (shape, from memory)",
         at_every(
             "|with M1,2 / without − 1|",
             FAST_BUFFERS_KB,
@@ -179,8 +168,6 @@ CLAIMS = {
         where="goodput",
     ),
     "E3.memory": claim(
-        "M3 and M4 save memory and cost little goodput.",
-        "NSDI'12 §4.2 (shape, from memory); thresholds: this project",
         Quantity("buffers with M3,4 / fixed", ratio(_memory_of(M34), _memory_of(FIXED)), "buffers"),
         Quantity(
             "goodput with M3,4 / fixed",
@@ -190,9 +177,6 @@ CLAIMS = {
         needs=_carried("3g", at(MEMORY, M34, CONFIGURED_KB)),
     ),
     "E3.receive-queue": claim(
-        "With any number of subflows, the receiver inserts out-of-order segments almost without "
-        "searching its queue.",
-        "NSDI'12 §4.3 (shape): shortcuts per subflow; threshold: this project",
         for_each(
             "out-of-order segments that need a search, {} subflows",
             SUBFLOWS,
@@ -203,17 +187,9 @@ CLAIMS = {
         needs=_queue_grows,
     ),
     "E3.short-flows-gain": claim(
-        "Files of 100 kB and more arrive sooner over two links.",
-        "NSDI'12 (shape, from memory)",
-        _files(_LONG_KB),
-        needs=_carried("two", *at.every(SHORT, MPTCP, _LONG_KB)),
+        _files(_LONG_KB), needs=_carried("two", *at.every(SHORT, MPTCP, _LONG_KB))
     ),
-    "E3.short-flows-control": claim(
-        "Files of up to 30 kB do not arrive sooner over two links: they are complete before the "
-        "second subflow helps.",
-        "NSDI'12 (shape, from memory); tolerance: this project",
-        _files(_SHORT_KB),
-    ),
+    "E3.short-flows-control": claim(_files(_SHORT_KB)),
 }
 
 

@@ -66,37 +66,12 @@ def _shares(event: str, load: str, stacks: Sequence[str]) -> tuple[Quantity, ...
 
 
 CLAIMS = {
-    "RP.a-uses-wan": claim(
-        "While no path fails, messages use the path with the lower delay; otherwise the other "
-        "claims would show nothing.",
-        "this project",
-        _shares(NEVER, MESSAGES, tuple(STYLES)),
-    ),
-    "RP.b-hardly-returns": claim(
-        "After WAN's address was removed and added again, Linux sends almost no messages over the "
-        "new subflow.",
-        "mptcp_net-next 581: almost nothing, for minutes or for ever",
-        _shares(SHORT, MESSAGES, (CUBIC, BBR)),
-    ),
-    "RP.c-half-returns": claim(
-        "A stream that does not wait for acknowledgements returns to WAN in part.",
-        "this project",
-        _shares(SHORT, STREAM, (CUBIC,)),
-    ),
-    "RP.d-backup-returns": claim(
-        "With 5G as a backup, Linux returns to WAN.",
-        "mptcp_net-next 581: a developer's proposal",
-        _shares(SHORT, MESSAGES, (BACKUP,)),
-    ),
-    "RP.e-engine-returns": claim(
-        "The engine's scheduler returns to WAN.",
-        "this project",
-        _shares(SHORT, MESSAGES, (ENGINE,)),
-    ),
+    "RP.a-uses-wan": claim(_shares(NEVER, MESSAGES, tuple(STYLES))),
+    "RP.b-hardly-returns": claim(_shares(SHORT, MESSAGES, (CUBIC, BBR))),
+    "RP.c-half-returns": claim(_shares(SHORT, STREAM, (CUBIC,))),
+    "RP.d-backup-returns": claim(_shares(SHORT, MESSAGES, (BACKUP,))),
+    "RP.e-engine-returns": claim(_shares(SHORT, MESSAGES, (ENGINE,))),
     "RP.f-gives-up": claim(
-        "On a path that is silent, Linux gives up the subflow after about 16 minutes: a path that "
-        "is back after 12 minutes is used again, and one that is back after 18 minutes is not.",
-        "mptcp_net-next 616: '~16 minutes'; 440 and mptcpd 291: not opened again",
         (
             Quantity(
                 f"WAN's share, 5G as backup, silent for {minutes} min",
@@ -104,7 +79,7 @@ CLAIMS = {
                 minutes,
             )
             for minutes, silence in (("12", TWELVE), ("18", EIGHTEEN))
-        ),
+        )
     ),
 }
 

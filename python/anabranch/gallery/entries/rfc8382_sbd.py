@@ -136,8 +136,6 @@ _claim = partial(claim, needs=both_used(DETECTION))
 
 CLAIMS = {
     "E12.a-shared": _claim(
-        "The sender detects that subflows share a bottleneck.",
-        _SOURCE,
         Quantity(
             "settings in which both subflows were coupled most of the time",
             mean(_RIGHT[SHARED], of="settings"),
@@ -145,8 +143,6 @@ CLAIMS = {
         where=SHARED,
     ),
     "E12.b-disjoint": _claim(
-        "The sender detects that subflows have different bottlenecks.",
-        _SOURCE,
         Quantity(
             "settings in which the subflows were coupled at most half of the time",
             mean(_RIGHT[DISJOINT], of="settings"),
@@ -154,25 +150,19 @@ CLAIMS = {
         where=DISJOINT,
     ),
     "E12.e-balanced-accuracy": _claim(
-        "The sender distinguishes shared from separate bottlenecks.",
-        _SOURCE,
         Quantity(
             "balanced accuracy: mean of the shares of settings with a right verdict", _ACCURACY
-        ),
+        )
     ),
     "E12.c-uncoupled-gains": claim(
-        "With two bottlenecks, coupling only subflows that share a bottleneck costs no goodput.",
-        "Ferlin's thesis; threshold: this project",
         Quantity("median of goodput with detection / always coupled", median(_GAIN, of="settings")),
         needs=both_used(*STYLES),
         where=DISJOINT,
     ),
     "E12.d-fair": _claim(
-        "With one bottleneck, TCP keeps its share.",
-        "RFC 6356 §2, goal 2; range: this project",
         Quantity(
             "median share of TCP, one bottleneck", median(tcp_shares(DETECTION), of="settings")
-        ),
+        )
     ),
 }
 

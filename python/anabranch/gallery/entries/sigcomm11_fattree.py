@@ -12,7 +12,7 @@ from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
+from anabranch.gallery.shared.fat_tree import FatTree, FatTreeFlow, most, one_way, permutation
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style, estimates
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
@@ -57,13 +57,13 @@ def _scenario(tier: Tier, name: str, curve: str, subflows: int, seed: int) -> Sc
     )
 
 
-def flows_of(curve: str, subflows: int, seed: int) -> list[Flow]:
+def flows_of(curve: str, subflows: int, seed: int) -> list[FatTreeFlow]:
     """The flows of a run, with their routes."""
     draw = one_way if curve == ONE_WAY else permutation
     return draw(TREE, subflows, seed)
 
 
-def _paths(each: Flow) -> list[NetworkPath]:
+def _paths(each: FatTreeFlow) -> list[NetworkPath]:
     """A path for each subflow. Its own link is the inside of the host, which delays nothing."""
     return [
         network_path(f"{each.source}.{n}", "10Gbit/s", "0us", "infinite", via=route)
@@ -71,7 +71,7 @@ def _paths(each: Flow) -> list[NetworkPath]:
     ]
 
 
-def _connection(each: Flow, curve: str) -> Connection:
+def _connection(each: FatTreeFlow, curve: str) -> Connection:
     return flow(
         [path.name for path in _paths(each)],
         name=f"{each.source} to {each.destination}",
@@ -140,21 +140,15 @@ _claim = partial(claim, needs=_carried)
 
 CLAIMS = {
     "FT.a-tcp-collides": _claim(
-        "TCP over one random route loses about half of the optimum, because flows collide.",
-        "NSDI'11: 51 of 100 Mbit/s",
         Quantity(
             "part of the optimum that TCP loses",
             mean(derived(lambda reached: (1 - reached) * 100, share(*_ONE))),
-        ),
+        )
     ),
     "FT.b-mptcp-fills": _claim(
-        "Multipath TCP with eight subflows nearly reaches the optimum.",
-        "NSDI'11: 95 of 100 Mbit/s",
-        Quantity("mean goodput / optimum, LIA with 8 subflows", mean(share(*_EIGHT))),
+        Quantity("mean goodput / optimum, LIA with 8 subflows", mean(share(*_EIGHT)))
     ),
     "FT.c-more-subflows": _claim(
-        "Goodput rises with the number of subflows.",
-        "this project; SIGCOMM'11 asks how many subflows a FatTree needs",
         (
             Quantity(
                 f"goodput, {_words(*after)} / {_words(*before)}",
@@ -162,30 +156,23 @@ CLAIMS = {
                 group="goodput, next / previous number of subflows of 1 (TCP), 2, 4, 8 (LIA)",
             )
             for before, after in pairwise(_STEPS)
-        ),
+        )
     ),
     "FT.d-fairer": _claim(
-        "The slowest flow gains most, and flows are more equal than with TCP.",
-        "SIGCOMM'11: “better fairness on many topologies”",
         _eight_over_tcp("goodput of the slowest flow", worst, "slowest"),
         _eight_over_tcp("Jain's index", jain, "index"),
     ),
     "FT.e-coupling-is-free": _claim(
-        "In this network, coupling costs no goodput: eight coupled subflows reach what eight "
-        "uncoupled ones reach.",
-        "this project",
         Quantity(
             "goodput, LIA / uncoupled NewReno, 8 subflows",
             mean_ratio(share(*_EIGHT), share(UNCOUPLED, MOST)),
-        ),
+        )
     ),
     "FT.f-acknowledgements": _claim(
-        "Without acknowledgements of other flows on its links, eight subflows reach the optimum.",
-        "this project; explains FT.b-mptcp-fills",
         Quantity(
             "mean goodput / optimum, LIA with 8 subflows, half of the hosts send",
             mean(share(ONE_WAY, MOST)),
-        ),
+        )
     ),
 }
 

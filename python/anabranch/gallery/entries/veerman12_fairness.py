@@ -97,35 +97,18 @@ _SAME_TOTAL = "in theory, every connection has the same total"
 
 CLAIMS = {
     "E9.fairness-lia": claim(
-        "On one shared link, LIA with two subflows leaves one TCP flow about half.",
-        "RFC 6356 §2, goal 2; range: this project",
-        _next_to(LIA),
-        needs=_carried(LIA, networks=(ONE_LINK,)),
-        where=ONE_LINK,
+        _next_to(LIA), needs=_carried(LIA, networks=(ONE_LINK,)), where=ONE_LINK
     ),
     "E9.fairness-uncoupled": claim(
-        "On one shared link, two uncoupled subflows leave one TCP flow less than half.",
-        "RFC 6356 §1; threshold: this project",
-        _next_to(UNCOUPLED),
-        needs=_carried(UNCOUPLED, networks=(ONE_LINK,)),
-        where=ONE_LINK,
+        _next_to(UNCOUPLED), needs=_carried(UNCOUPLED, networks=(ONE_LINK,)), where=ONE_LINK
     ),
-    "E9.fairness-control": claim(
-        "Two TCP flows share a link evenly, so the link itself is fair.",
-        "this project",
-        _next_to(TCP),
-        where=ONE_LINK,
-    ),
+    "E9.fairness-control": claim(_next_to(TCP), where=ONE_LINK),
     "E9.fairness-below-theory": claim(
-        "Next to Multipath TCP over two links, TCP gets far less than in theory.",
-        "slides, “LAN: Fairness”; theory, threshold: this project",
         for_each("TCP's mean share / theory, {}", _TWO_LINKS, _over_theory),
         needs=_carried(LIA, networks=_TWO_LINKS),
         where=_SAME_TOTAL,
     ),
     "E9.fairness-a-bit-unfair": claim(
-        "Multipath TCP is a bit unfair to TCP.",
-        "slides, “Research”; reading as less than in theory: this project",
         for_each(
             "TCP's mean share / theory, next to LIA, {}",
             _ROUTES,
@@ -136,8 +119,6 @@ CLAIMS = {
         where=_SAME_TOTAL,
     ),
     "E9.fairness-a-bit-unfair-cubic": claim(
-        "Multipath TCP is a bit unfair to TCP with CUBIC, the default of that kernel.",
-        "slides, “Research”; CUBIC, theory: this project",
         for_each(
             "TCP's mean share / theory, CUBIC next to LIA, {}",
             _ROUTES,
@@ -146,11 +127,8 @@ CLAIMS = {
         ),
         needs=_carried(LIA_CUBIC),
         where=_SAME_TOTAL,
-        bounds="E9.fairness-a-bit-unfair",
     ),
     "E9.fairness-coupling-helps": claim(
-        "Coupled subflows leave more to TCP than uncoupled subflows do.",
-        "RFC 6356 §2, goals 2 and 3; threshold: this project",
         for_each(
             "TCP's share, LIA / uncoupled, {}",
             _ROUTES,

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from anabranch import policy
-from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw, titled
+from anabranch.gallery.registry import bound
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -49,7 +49,7 @@ SESSIONS = {"one session": ("main",), "two sessions": ("main", "second")}
 TWO_TEN_MB = 20.0
 
 TRANSFER_MB = 250
-DOWN_S, UP_S = (BOUNDS[f"E9.lan-robustness {change}"].high for change in ("DOWN", "UP"))
+DOWN_S, UP_S = (bound("E9.lan-robustness", change).high for change in ("DOWN", "UP"))
 """Longest allowed delay of throughput after an interface goes down or comes up."""
 
 _STEP_S, _WINDOW_S = 0.1, 0.5
@@ -214,20 +214,14 @@ _FIRST, _SECOND = (GOODPUT.values(_TWO_TEN[1], connection=name) for name in ("ma
 
 CLAIMS = {
     "E9.lan-throughput": claim(
-        "In a LAN with two equal links and the rule's buffer, throughput is the sum of the links.",
-        "slides, “LAN: Throughput”; threshold: this project",
         _totals(_ENOUGH, group=f"goodput at every buffer from the rule's {MIN_BUFFER_MB:g} MB on"),
         needs=carried(_BOTH, at(THROUGHPUT, LIA, SLIDES_MB)),
     ),
     "E9.lan-needs-buffer": claim(
-        "Multipath TCP needs larger buffers than TCP: small ones do not give the sum of the links.",
-        "slides, “Properties of MPTCP”; threshold: this project",
         Quantity(f"goodput with {_LEAST_MB} MB", median(_total(at(THROUGHPUT, LIA, _LEAST_MB)))),
         where="a quarter of the rule's buffer",
     ),
     "E9.lan-robustness": claim(
-        "When an interface goes down and comes up, throughput follows the theory.",
-        "slides, “LAN: Robustness”; times: this project",
         Quantity(
             "time from DOWN to one link ± 10 %, worst seed",
             _settling_s(REJOINS, (0, 2), 0.9 * LINK_MBPS, 1.1 * LINK_MBPS),
@@ -241,8 +235,6 @@ CLAIMS = {
         needs=carried(_BOTH, at(ROBUSTNESS, REJOINS, SLIDES_MB)),
     ),
     "E9.lan-stuck-subflow": claim(
-        "After UP, throughput can stay at that of one link: “subflow count stays 1”.",
-        "slides, “Analysis”; replay: this project",
         (
             Quantity(f"throughput after UP number {number}", median(_phase_mbps(STAYS_AWAY, event)))
             for number, event in ((1, 1), (2, 3))
@@ -251,9 +243,6 @@ CLAIMS = {
         where=f"a path manager that never re-opens subflows, from {UP_S:g} s after UP on",
     ),
     "E9.lan-nothing-lost": claim(
-        "If interfaces go down and up, even both at once, transfers still complete without losing "
-        "a byte.",
-        "this project; the slides' kernel froze sometimes",
         Quantity("transfers completed", COMPLETED.mean(_TRANSFER)),
         Quantity(
             "bytes delivered, worst seed",
@@ -267,8 +256,6 @@ CLAIMS = {
         where=f"{TRANSFER_MB} MB",
     ),
     "E9.lan-balancing": claim(
-        "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes, with either MSS.",
-        "slides, “LAN: Balancing”; threshold: this project",
         for_each(
             "share of the bytes over 10 Gbit/s, MSS {}, {[buffer_mb]} MB",
             _BALANCED.items(),
@@ -277,8 +264,6 @@ CLAIMS = {
         needs=carried(_BOTH, _BALANCED[LARGE_MSS]),
     ),
     "E9.lan-two-graphs": claim(
-        "The same experiment gave two different graphs of the balance between the links.",
-        "slides, “LAN: Balancing”; spread over seeds, threshold: this project",
         Quantity(
             f"largest − smallest share of the bytes over 10 Gbit/s among seeds, MSS {SMALL_MSS}",
             estimate(np.ptp, _ON_TEN.values(_BALANCED[SMALL_MSS])),
@@ -286,8 +271,6 @@ CLAIMS = {
         needs=carried(_BOTH, _BALANCED[SMALL_MSS]),
     ),
     "E9.lan-two-ten": claim(
-        "One session fills two links of 10 Gbit/s; two sessions fill and share both links.",
-        "slides, “LAN: 2x 10Gb/s Link”; thresholds: this project",
         _totals(_TWO_TEN, group="goodput of one session and of two sessions", bound="sum"),
         Quantity("share of the first of two sessions", median(part_of(_FIRST, _SECOND)), "share"),
         needs=carried(_BOTH, _TWO_TEN[0] | {"connection": "main"}),

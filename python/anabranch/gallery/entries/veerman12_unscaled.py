@@ -55,17 +55,12 @@ _BALANCED = at(BALANCING, BALANCING_MB)
 
 CLAIMS = {
     "E9.unscaled-rule": claim(
-        "With the rule's 570 MB, links of 0.3 + 1 + 10 Gbit/s reach their sum, although one is at "
-        "202 ms.",
-        "slides, “Buffer calculation”; thresholds: this project",
         Quantity("goodput with 570 MB", GOODPUT.median(RULE), "sum"),
         Quantity("share of the bytes over 10 Gbit/s", share("far").median(RULE), "share"),
         needs=all_of(_without_loss, carried(_ALL_LINKS, RULE)),
         where="after slow start",
     ),
     "E9.unscaled-advanced": claim(
-        "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
-        "slides, “WAN: Advanced Throughput”; buffers: this project",
         for_each(
             "two links / three links at {:g} MB",
             SMALLER_MB,
@@ -75,8 +70,6 @@ CLAIMS = {
         where="goodput",
     ),
     "E9.unscaled-balancing": claim(
-        "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
-        "slides, “LAN: Balancing”; threshold: this project",
         Quantity("share of the bytes over 10 Gbit/s, MSS 8900", share("ten").median(_BALANCED)),
         needs=carried(("one", "two"), _BALANCED),
         where=f"{BALANCING_MB:g} MB",

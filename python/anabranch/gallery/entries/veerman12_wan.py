@@ -73,8 +73,6 @@ _NEAR = ("small", "large")
 
 CLAIMS = {
     "E9.wan-monotone": claim(
-        "Over a WAN, throughput rises with the buffer.",
-        "slides, “WAN: Throughput”; tolerance of 2 %: this project",
         _over(
             "goodput at every buffer / at the next smaller one",
             ((more, less) for less, more in pairwise(_RISING)),
@@ -82,8 +80,6 @@ CLAIMS = {
         needs=carried(_NEAR, at(THROUGHPUT, SLOW_START, MIN_BUFFER_MB)),
     ),
     "E9.wan-sum": claim(
-        "With the rule's buffer, throughput over a WAN is the sum of the links.",
-        "slides, “WAN: Throughput”; threshold: this project",
         for_each(
             "{0[curve]}, {0[buffer_mb]:g} MB",
             _ENOUGH,
@@ -94,8 +90,6 @@ CLAIMS = {
         needs=carried(_NEAR, *_ENOUGH),
     ),
     "E9.wan-advanced": claim(
-        "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
-        "slides, “WAN: Advanced Throughput”; buffers: this project",
         _over(
             f"goodput of two links / of three links at every buffer up to {ADVANCED_MB[-1]:g} MB",
             zip(_TWO, _THREE, strict=True),
@@ -103,8 +97,6 @@ CLAIMS = {
         needs=carried((*_NEAR, "far"), *_THREE),
     ),
     "E9.lan-wan": claim(
-        "With a LAN next to a WAN, a buffer of 10 MB is too small.",
-        "slides, “LAN + WAN: Throughput”; comparison: this project",
         _over("", [(_TEN, _RULE)]),
         needs=carried(("wan", "lan"), _TEN),
         where="goodput, buffers as Linux counts them; 17.5 MB is the rule's buffer",

@@ -71,7 +71,7 @@ def _up(below: str, lower: int, above: str, upper: int) -> str:
 
 
 @dataclass(frozen=True)
-class Flow:
+class FatTreeFlow:
     """A flow from one host to another, with the route of each of its subflows."""
 
     source: int
@@ -80,7 +80,7 @@ class Flow:
     routes: Sequence[tuple[str, ...]]
 
 
-def permutation(tree: FatTree, subflows: int, seed: int) -> list[Flow]:
+def permutation(tree: FatTree, subflows: int, seed: int) -> list[FatTreeFlow]:
     """A flow from each host to another host, so that each host receives one flow.
 
     Each subflow takes one of the equal-cost routes at random, as if switches hashed its ports. With
@@ -93,7 +93,7 @@ def permutation(tree: FatTree, subflows: int, seed: int) -> list[Flow]:
     return _drawn(tree, receivers, subflows, seed, draw)
 
 
-def one_way(tree: FatTree, subflows: int, seed: int) -> list[Flow]:
+def one_way(tree: FatTree, subflows: int, seed: int) -> list[FatTreeFlow]:
     """A flow from each host of one half of the pods to another host of the other half.
 
     No acknowledgement crosses a link that carries data. Routes are drawn as for `permutation`.
@@ -106,18 +106,18 @@ def one_way(tree: FatTree, subflows: int, seed: int) -> list[Flow]:
 
 def _drawn(
     tree: FatTree, receivers: Sequence[int], subflows: int, seed: int, draw: random.Random
-) -> list[Flow]:
+) -> list[FatTreeFlow]:
     flows = []
     for source, receiver in enumerate(receivers):
         start_us = draw.randrange(100_000)
         choices = random.Random(f"{seed}/{source}")
         routes = tree.routes(source, receiver)
         taken = [choices.choice(routes) for _ in range(subflows)]
-        flows.append(Flow(source, receiver, start_us, taken))
+        flows.append(FatTreeFlow(source, receiver, start_us, taken))
     return flows
 
 
-def most(flows: Sequence[Flow]) -> float:
+def most(flows: Sequence[FatTreeFlow]) -> float:
     """The largest mean rate that the routes of flows allow, as a share of a cable's rate.
 
     It is the best split of all flows over their routes, whatever a flow itself gets.
