@@ -2,8 +2,8 @@
 //!
 //! A [`Batch`] makes the runs of a list in threads. A run shares nothing with the others except the
 //! number of the next run and the file of the [`Journal`], which receives its [`RunRecord`] as soon as
-//! it is finished. The [`Collector`] turns records into the tables of all runs, whether the runs are new,
-//! were found in the journal, or were made elsewhere.
+//! it is finished. The [`Collector`] turns records into the tables of all runs, whether the runs are
+//! new, were found in the journal, or were made elsewhere.
 
 mod batch;
 mod clock;

@@ -8,7 +8,7 @@ use anabranch_config::{Part, part_without_parameters};
 /// Lowest round-trip time first, as in the original kernel.
 ///
 /// A subflow in recovery from a timeout gets no data. A reinjection uses a subflow with room that has
-/// not carried the data. Versions of the kernel differ in both rules ([`MptcpOrgConfig`]).
+/// not carried the data. Versions of the kernel differ in both rules ([`MptcpOrgSchedulerConfig`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MptcpOrg {
     rules: MptcpOrgSchedulerConfig,
