@@ -5,7 +5,7 @@
 
 mod hosts;
 
-use anabranch_proxy::convert::{Client, Message, Relay, Step};
+use anabranch_proxy::convert::{Client, Message, Relay, RelayStep};
 use anabranch_wire::{Packet, TcpOptions};
 pub use hosts::{Operation, endpoint, peers};
 
@@ -41,7 +41,7 @@ pub fn convert(bytes: &[u8]) {
     let whole = Relay::default().handle_data(bytes);
     let mut relay = Relay::default();
     let (first, rest) = bytes.split_at(bytes.len() / 2);
-    if relay.handle_data(first) == Step::Wait {
+    if relay.handle_data(first) == RelayStep::Wait {
         assert_eq!(relay.handle_data(rest), whole);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
-use anabranch_batch::{Batch, Cell, Collector, Job, Journal, Kept, Key};
+use anabranch_batch::{Batch, Cell, Collector, Job, Journal, Kept, RunKey};
 use anabranch_sim::scenario::Scenario;
 
 #[expect(clippy::disallowed_methods, reason = "it measures wall time")]
@@ -48,8 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn key(seed: u64) -> Key {
-    let mut key = Key::default();
+fn key(seed: u64) -> RunKey {
+    let mut key = RunKey::default();
     key[..8].copy_from_slice(&seed.to_be_bytes());
     key
 }

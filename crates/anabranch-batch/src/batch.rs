@@ -11,8 +11,8 @@ use anabranch_sim::{Options, RunError, run};
 
 use crate::BatchError;
 use crate::clock::thread_cpu_s;
-use crate::journal::{Journal, Key};
-use crate::record::{Finished, Kept, Record, require_integrity};
+use crate::journal::{Journal, RunKey};
+use crate::record::{Finished, Kept, RunRecord, require_integrity};
 
 /// Runs of one scenario.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct Job {
     /// Seed of the run.
     pub seed: u64,
     /// Key of the run in the journal.
-    pub key: Key,
+    pub key: RunKey,
     /// Tables to keep.
     pub kept: Kept,
     /// Relative cost of the run.
@@ -56,13 +56,13 @@ pub struct Progress {
 /// Runs in progress in threads of this process. Each finished run is recorded in a journal.
 #[derive(Debug)]
 pub struct Batch {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBatch>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// State that the threads share. A run touches only the number of the next job and the journal.
 #[derive(Debug)]
-struct Shared {
+struct SharedBatch {
     cells: Vec<Cell>,
     jobs: Vec<Job>,
     journal: Arc<Journal>,
@@ -102,7 +102,7 @@ impl Batch {
     ) -> Self {
         jobs.sort_by(|a, b| b.cost.total_cmp(&a.cost));
         let workers = workers.min(jobs.len());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedBatch {
             cells,
             jobs,
             journal,
@@ -169,7 +169,7 @@ impl Drop for Batch {
     }
 }
 
-impl Shared {
+impl SharedBatch {
     fn work(&self, number: usize) {
         let _working = Working(self);
         while let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) {
@@ -191,7 +191,7 @@ impl Shared {
             error => BatchError::Run { file: file.clone(), error },
         })?;
         let finished = Finished::of(&outcome, thread_cpu_s() - before);
-        let record = Record::of(scenario, &finished, job.kept, |metrics| {
+        let record = RunRecord::of(scenario, &finished, job.kept, |metrics| {
             let name = || format!("{name}, seed {}", job.seed);
             require_integrity(scenario, metrics, *may_fail, name)
         })?;
@@ -210,7 +210,7 @@ impl Shared {
 }
 
 /// A thread at work. Its end wakes those who wait, even if it ends by a panic.
-struct Working<'s>(&'s Shared);
+struct Working<'s>(&'s SharedBatch);
 
 impl Drop for Working<'_> {
     fn drop(&mut self) {

@@ -2,9 +2,9 @@
 
 /// Bytes that values are appended to.
 #[derive(Debug, Default)]
-pub(crate) struct Writer(Vec<u8>);
+pub(crate) struct RecordWriter(Vec<u8>);
 
-impl Writer {
+impl RecordWriter {
     pub(crate) fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -31,14 +31,14 @@ impl Writer {
     }
 }
 
-/// Reads what a [`Writer`] wrote. The checksum of a record protects its bytes, so they are what was
-/// written.
+/// Reads what a [`RecordWriter`] wrote. The checksum of a record protects its bytes, so they are
+/// what was written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'b>(&'b [u8]);
+pub(crate) struct RecordReader<'b>(&'b [u8]);
 
-impl<'b> Reader<'b> {
+impl<'b> RecordReader<'b> {
     pub(crate) fn new(bytes: &'b [u8]) -> Self {
-        Reader(bytes)
+        RecordReader(bytes)
     }
 
     pub(crate) fn byte(&mut self) -> u8 {
@@ -84,13 +84,13 @@ mod tests {
     #[test]
     fn values_read_back_as_they_were_written() {
         let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
-        let mut writer = Writer::default();
+        let mut writer = RecordWriter::default();
         numbers.iter().for_each(|number| writer.number(*number));
         writer.real(-0.1);
         writer.text("µs");
         writer.byte(7);
         let bytes = writer.finish();
-        let mut reader = Reader::new(&bytes);
+        let mut reader = RecordReader::new(&bytes);
         assert_eq!(numbers.map(|_| reader.number()), numbers);
         assert_eq!((reader.real(), reader.text(), reader.byte()), (-0.1, "µs", 7));
     }

@@ -8,7 +8,7 @@
 //! magic (8)  length of the body (8, little-endian)  SHA-256 of the body (32)  body
 //! ```
 //!
-//! The body is the key (32 bytes), and then the bytes of a [`Record`].
+//! The body is the key (32 bytes), and then the bytes of a [`RunRecord`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -18,14 +18,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::record::Record;
+use crate::record::RunRecord;
 
 /// SHA-256 of everything that the record of a run depends on.
-pub type Key = [u8; 32];
+pub type RunKey = [u8; 32];
 
 const MAGIC: &[u8; 8] = b"\x93ABRUN\r\n";
 const HEAD: usize = 48;
-const KEY: usize = size_of::<Key>();
+const KEY: usize = size_of::<RunKey>();
 
 /// The body of a record in the file.
 #[derive(Clone, Copy, Debug)]
@@ -55,9 +55,9 @@ pub struct Damage {
 struct Records {
     file: File,
     end: u64,
-    places: BTreeMap<Key, RecordSpan>,
+    places: BTreeMap<RunKey, RecordSpan>,
     /// Keys that were looked up or added since the journal was opened.
-    used: BTreeSet<Key>,
+    used: BTreeSet<RunKey>,
 }
 
 impl Journal {
@@ -85,12 +85,12 @@ impl Journal {
     }
 
     /// Keys of the finished runs.
-    pub fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<RunKey> {
         self.records().places.keys().copied().collect()
     }
 
     /// Returns `true` if the run with this key is finished. If so, it counts as used.
-    pub fn contains(&self, key: &Key) -> bool {
+    pub fn contains(&self, key: &RunKey) -> bool {
         let mut records = self.records();
         let is_finished = records.places.contains_key(key);
         if is_finished {
@@ -103,21 +103,21 @@ impl Journal {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn find(&self, key: &Key) -> io::Result<Option<Record>> {
+    pub fn find(&self, key: &RunKey) -> io::Result<Option<RunRecord>> {
         if !self.contains(key) {
             return Ok(None);
         }
         let mut records = self.records();
         let RecordSpan { offset, length } = records.places[key];
         let of_record = RecordSpan { offset: offset + KEY as u64, length: length - KEY as u64 };
-        read(&mut records.file, of_record).map(|bytes| Some(Record::from_bytes(bytes)))
+        read(&mut records.file, of_record).map(|bytes| Some(RunRecord::from_bytes(bytes)))
     }
 
     /// Append the record of a finished run. Any thread may call this.
     ///
     /// # Errors
     /// If the file cannot be written. It then has no part of this record.
-    pub fn add(&self, key: &Key, record: &Record) -> io::Result<()> {
+    pub fn add(&self, key: &RunKey, record: &RunRecord) -> io::Result<()> {
         // Outside the lock: threads only wait for each other while one writes.
         let bytes = encoded(key, record.as_bytes());
         let mut records = self.records();
@@ -154,7 +154,7 @@ impl Journal {
 
     /// Write the records with these keys, in their order in the file, to a new file that replaces the
     /// old one atomically.
-    fn rewrite(&self, records: &mut Records, keys: &BTreeSet<Key>) -> io::Result<()> {
+    fn rewrite(&self, records: &mut Records, keys: &BTreeSet<RunKey>) -> io::Result<()> {
         let temporary = self.path.with_extension("new");
         match std::fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -175,7 +175,7 @@ impl Journal {
     fn copied(
         &self,
         records: &mut Records,
-        kept: Vec<(Key, RecordSpan)>,
+        kept: Vec<(RunKey, RecordSpan)>,
         temporary: &Path,
     ) -> io::Result<Records> {
         let (file, used) = (open(temporary)?, records.used.clone());
@@ -191,7 +191,7 @@ impl Journal {
 }
 
 impl Records {
-    fn append(&mut self, key: Key, bytes: &[u8]) -> io::Result<()> {
+    fn append(&mut self, key: RunKey, bytes: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(bytes) {
             // A disk that is filling up may have taken a part, which would be reported as damage.
             // The first error is the one to report.
@@ -209,7 +209,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).open(path)
 }
 
-fn encoded(key: &Key, record: &[u8]) -> Vec<u8> {
+fn encoded(key: &RunKey, record: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD + KEY + record.len());
     bytes.extend(MAGIC);
     bytes.extend(((KEY + record.len()) as u64).to_le_bytes());
@@ -222,7 +222,7 @@ fn encoded(key: &Key, record: &[u8]) -> Vec<u8> {
 }
 
 /// The intact records by key, the number of bytes outside them, and the end of the file.
-fn scan(file: &mut File) -> io::Result<(BTreeMap<Key, RecordSpan>, u64, u64)> {
+fn scan(file: &mut File) -> io::Result<(BTreeMap<RunKey, RecordSpan>, u64, u64)> {
     let end = file.seek(SeekFrom::End(0))?;
     let (mut places, mut lost, mut offset) = (BTreeMap::new(), 0, 0);
     while offset < end {
@@ -239,7 +239,7 @@ fn scan(file: &mut File) -> io::Result<(BTreeMap<Key, RecordSpan>, u64, u64)> {
 }
 
 /// The intact record that begins at `offset`, or `None`.
-fn record_at(file: &mut File, offset: u64, end: u64) -> io::Result<Option<(Key, RecordSpan)>> {
+fn record_at(file: &mut File, offset: u64, end: u64) -> io::Result<Option<(RunKey, RecordSpan)>> {
     let body = offset + HEAD as u64;
     if body + KEY as u64 > end {
         return Ok(None);
@@ -253,7 +253,7 @@ fn record_at(file: &mut File, offset: u64, end: u64) -> io::Result<Option<(Key, 
     }
     let place = RecordSpan { offset: body, length };
     let bytes = read(file, place)?;
-    let key: Key = bytes[..KEY].try_into().expect("the length of a key");
+    let key: RunKey = bytes[..KEY].try_into().expect("the length of a key");
     Ok((Sha256::digest(&bytes)[..] == *checksum).then_some((key, place)))
 }
 

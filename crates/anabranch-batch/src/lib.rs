@@ -1,9 +1,9 @@
 //! Many runs: made on all cores, recorded in a journal, and collected to tables of results.
 //!
 //! A [`Batch`] makes the runs of a list in threads. A run shares nothing with the others except the
-//! number of the next run and the file of the [`Journal`], which receives its [`Record`] as soon as it
-//! is finished. The [`Collector`] turns records into the tables of all runs, whether the runs are new,
-//! were found in the journal, or were made elsewhere.
+//! number of the next run and the file of the [`Journal`], which receives its [`RunRecord`] as soon as
+//! it is finished. The [`Collector`] turns records into the tables of all runs, whether the runs are
+//! new, were found in the journal, or were made elsewhere.
 
 mod batch;
 mod clock;
@@ -18,8 +18,8 @@ use std::io;
 use anabranch_sim::RunError;
 
 pub use batch::{Batch, Cell, Job, Progress};
-pub use journal::{Damage, Journal, Key};
-pub use record::{CountersByName, Finished, Kept, Record, Summary, require_integrity};
+pub use journal::{Damage, Journal, RunKey};
+pub use record::{CountersByName, Finished, Kept, RunRecord, Summary, require_integrity};
 pub use rows::{NO_WORD, Rows, Values};
 pub use tables::{Collector, Results};
 

@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 use anabranch_proto::Counters;
 use anabranch_sim::metrics::{Metrics, Value, flow_names, metrics};
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Outcome, empty_tables};
+use anabranch_sim::{RunOutcome, empty_tables};
 use anabranch_table::{Column, Table};
 use anabranch_wire::Instant;
 
 use crate::BatchError;
-use crate::codec::{Reader, Writer};
+use crate::codec::{RecordReader, RecordWriter};
 
 /// Tables of a run that are kept on request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct Finished<'r> {
 
 impl<'r> Finished<'r> {
     /// A run in virtual time.
-    pub fn of(outcome: &'r Outcome, cpu_s: f64) -> Self {
+    pub fn of(outcome: &'r RunOutcome, cpu_s: f64) -> Self {
         Finished {
             digest: Some(outcome.digest),
             end: outcome.end,
@@ -109,9 +109,9 @@ pub struct Summary {
 /// The bytes hold values only. Names and types of columns follow from the build and from the run's
 /// scenario, which the key of a run covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record(Vec<u8>);
+pub struct RunRecord(Vec<u8>);
 
-impl Record {
+impl RunRecord {
     /// Reduce a run of `scenario` to the results that are kept. `check` may refuse a run by its
     /// metrics.
     ///
@@ -125,7 +125,7 @@ impl Record {
     ) -> Result<Self, BatchError> {
         let metrics = metrics(scenario, run.tables, run.end);
         check(&metrics)?;
-        let mut writer = Writer::default();
+        let mut writer = RecordWriter::default();
         write_summary(&mut writer, run);
         write_metrics(&mut writer, &metrics);
         run.counters.iter().for_each(|host| write_counters(&mut writer, host));
@@ -136,12 +136,12 @@ impl Record {
                 write_table(&mut writer, table.expect("every run has this table"));
             }
         }
-        Ok(Record(writer.finish()))
+        Ok(RunRecord(writer.finish()))
     }
 
     /// The record with these bytes, which must be those of a record of this build.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        Record(bytes)
+        RunRecord(bytes)
     }
 
     /// The record as bytes.
@@ -151,12 +151,12 @@ impl Record {
 
     /// The facts besides the tables.
     pub fn summary(&self) -> Summary {
-        read_summary(&mut Reader::new(&self.0))
+        read_summary(&mut RecordReader::new(&self.0))
     }
 
     /// A reader of the record.
-    pub(crate) fn reader(&self) -> Reader<'_> {
-        Reader::new(&self.0)
+    pub(crate) fn reader(&self) -> RecordReader<'_> {
+        RecordReader::new(&self.0)
     }
 }
 
@@ -182,7 +182,7 @@ pub fn require_integrity(
     Ok(())
 }
 
-fn write_summary(writer: &mut Writer, run: &Finished<'_>) {
+fn write_summary(writer: &mut RecordWriter, run: &Finished<'_>) {
     writer.byte(u8::from(run.digest.is_some()));
     writer.number(run.digest.unwrap_or(0));
     writer.number(run.end.as_nanos());
@@ -192,7 +192,7 @@ fn write_summary(writer: &mut Writer, run: &Finished<'_>) {
 }
 
 /// Read the beginning of a record.
-pub(crate) fn read_summary(reader: &mut Reader<'_>) -> Summary {
+pub(crate) fn read_summary(reader: &mut RecordReader<'_>) -> Summary {
     let (has_digest, digest) = (reader.byte() == 1, reader.number());
     Summary {
         digest: has_digest.then_some(digest),
@@ -203,7 +203,7 @@ pub(crate) fn read_summary(reader: &mut Reader<'_>) -> Summary {
     }
 }
 
-fn write_metrics(writer: &mut Writer, flows: &[Metrics]) {
+fn write_metrics(writer: &mut RecordWriter, flows: &[Metrics]) {
     writer.number(flows.len() as u64);
     for (_, value) in flows.iter().flat_map(Metrics::row) {
         match value {
@@ -220,7 +220,7 @@ fn write_metrics(writer: &mut Writer, flows: &[Metrics]) {
 const ENGINE: u8 = 0;
 const WRITTEN: u8 = 1;
 
-fn write_counters(writer: &mut Writer, host: &CountersByName<'_>) {
+fn write_counters(writer: &mut RecordWriter, host: &CountersByName<'_>) {
     let names = host.iter().map(|(name, _)| name.as_ref());
     let is_engine = names.eq(engine_counters());
     writer.byte(if is_engine { ENGINE } else { WRITTEN });
@@ -240,7 +240,7 @@ pub(crate) enum CounterNames<'b> {
 }
 
 /// Read the names of a host's counters. As many numbers follow in the record.
-pub(crate) fn read_counter_names<'b>(reader: &mut Reader<'b>) -> CounterNames<'b> {
+pub(crate) fn read_counter_names<'b>(reader: &mut RecordReader<'b>) -> CounterNames<'b> {
     if reader.byte() == ENGINE {
         return CounterNames::Engine;
     }
@@ -253,7 +253,7 @@ pub(crate) fn engine_counters() -> impl Iterator<Item = &'static str> {
     order_of_counters().iter().map(|at| Counters::NAMES[*at].0)
 }
 
-fn write_table(writer: &mut Writer, table: &Table) {
+fn write_table(writer: &mut RecordWriter, table: &Table) {
     writer.number(table.rows() as u64);
     for (_, column) in &table.columns {
         match column {
@@ -268,7 +268,7 @@ fn write_table(writer: &mut Writer, table: &Table) {
 }
 
 /// Append the rows of a record's table, if it was kept.
-pub(crate) fn read_table(reader: &mut Reader<'_>, table: &mut Table) {
+pub(crate) fn read_table(reader: &mut RecordReader<'_>, table: &mut Table) {
     if reader.byte() == 0 {
         return;
     }

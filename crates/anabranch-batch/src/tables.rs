@@ -9,9 +9,9 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_table::{Column, Named, Table};
 use anabranch_wire::Duration;
 
-use crate::codec::Reader;
+use crate::codec::RecordReader;
 use crate::record::{
-    self, CounterNames, Record, Summary, engine_counters, read_counter_names, read_summary,
+    self, CounterNames, RunRecord, Summary, engine_counters, read_counter_names, read_summary,
     read_table,
 };
 use crate::rows::{NO_WORD, Rows, Values, Words};
@@ -132,7 +132,7 @@ impl Collector {
     }
 
     /// Add a run of the scenario with this number.
-    pub fn add(&mut self, scenario: usize, record: &Record) {
+    pub fn add(&mut self, scenario: usize, record: &RunRecord) {
         let mut reader = record.reader();
         self.summaries.push(read_summary(&mut reader));
         self.add_metrics(scenario, &mut reader);
@@ -149,7 +149,7 @@ impl Collector {
         add_samples(&mut self.samples, layout, connection_samples, subflow_samples);
     }
 
-    fn add_metrics(&mut self, scenario: usize, reader: &mut Reader<'_>) {
+    fn add_metrics(&mut self, scenario: usize, reader: &mut RecordReader<'_>) {
         let flows = reader.count();
         self.runs.heights.push(flows as u32);
         let layout = &self.layouts[scenario];
@@ -182,7 +182,7 @@ impl Collector {
         }
     }
 
-    fn add_counters(&mut self, reader: &mut Reader<'_>) {
+    fn add_counters(&mut self, reader: &mut RecordReader<'_>) {
         let before = self.counters.height();
         let [hosts, counters, counts] = self.counters.last();
         for host in self.hosts {

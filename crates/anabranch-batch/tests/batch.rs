@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_batch::{
-    Batch, BatchError, Cell, Collector, Finished, Job, Journal, Kept, Key, Record, Values,
+    Batch, BatchError, Cell, Collector, Finished, Job, Journal, Kept, RunKey, RunRecord, Values,
 };
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Options, run};
@@ -40,8 +40,8 @@ fn cell(scenario: &Arc<Scenario>, may_fail: bool) -> Cell {
     Cell { scenario: Arc::clone(scenario), file, name, may_fail }
 }
 
-fn key(seed: u64) -> Key {
-    let mut key = Key::default();
+fn key(seed: u64) -> RunKey {
+    let mut key = RunKey::default();
     key[..8].copy_from_slice(&seed.to_be_bytes());
     key
 }
@@ -72,10 +72,10 @@ fn made(test: &str, scenario: &Arc<Scenario>, workers: usize) -> Arc<Journal> {
     journal
 }
 
-fn record_of(scenario: &Scenario, seed: u64) -> Record {
+fn record_of(scenario: &Scenario, seed: u64) -> RunRecord {
     let outcome = run(scenario, seed, Options::default()).expect("the run ends");
     let kept = Kept { blocks: true, samples: true };
-    Record::of(scenario, &Finished::of(&outcome, 0.0), kept, |_| Ok(())).expect("no check")
+    RunRecord::of(scenario, &Finished::of(&outcome, 0.0), kept, |_| Ok(())).expect("no check")
 }
 
 #[test]

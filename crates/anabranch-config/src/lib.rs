@@ -24,8 +24,8 @@ pub use part::{Description, Part, Selection};
 pub use path_ref::PathRef;
 #[cfg(feature = "serde")]
 pub use selection::{
-    KIND, Reader, WrittenSelection, deserialize, from_table, named, serialize, serialize_in_order,
-    with_parameters, write,
+    KIND, PartReader, WrittenSelection, deserialize, from_table, named, serialize,
+    serialize_in_order, with_parameters, write,
 };
 
 /// Dependencies of the macros.

@@ -172,14 +172,14 @@ fn values(form: &Map<String, Json>) -> String {
 fn keys_of<P: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
     let mut keys: &'static [&'static str] = &[];
     // It fails, as it must: there are no values.
-    let _ = P::deserialize(Keys(&mut keys));
+    let _ = P::deserialize(FieldRecorder(&mut keys));
     keys
 }
 
 /// A deserializer that records the fields that a struct asks for.
-struct Keys<'a>(&'a mut &'static [&'static str]);
+struct FieldRecorder<'a>(&'a mut &'static [&'static str]);
 
-impl<'de> Deserializer<'de> for Keys<'_> {
+impl<'de> Deserializer<'de> for FieldRecorder<'_> {
     type Error = serde::de::value::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {

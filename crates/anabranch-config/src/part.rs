@@ -179,8 +179,8 @@ macro_rules! parts_in_files {
         }
     ) => {
         impl $crate::WrittenSelection for $Parts {
-            const READERS: &'static [$crate::Reader<Self>] =
-                &[$($crate::Reader {
+            const READERS: &'static [$crate::PartReader<Self>] =
+                &[$($crate::PartReader {
                     description: $crate::Description::of::<$Part>(),
                     read: |table| $crate::written::read::<$Part>(table).map($Parts::$Variant),
                     schema: <$Part as $crate::macros::schemars::JsonSchema>::json_schema,

@@ -66,7 +66,7 @@ pub fn any_table<S: WrittenSelection>(
     generator: &mut SchemaGenerator,
 ) -> Schema {
     let kind_of = format!("Kind of {}.", S::NOUN);
-    let mut table = |reader: &crate::Reader<S>| {
+    let mut table = |reader: &crate::PartReader<S>| {
         let mut schema = Json::from((reader.schema)(generator));
         if schema["properties"].is_null() {
             schema["properties"] = json!({});
@@ -106,7 +106,7 @@ fn properties<S: WrittenSelection>(generator: &mut SchemaGenerator) -> Map<Strin
     properties
 }
 
-fn parameter<S>(reader: &crate::Reader<S>, name: &str) -> Option<&'static Parameter> {
+fn parameter<S>(reader: &crate::PartReader<S>, name: &str) -> Option<&'static Parameter> {
     (reader.parameters)().iter().find(|each| each.name == name)
 }
 

@@ -17,7 +17,7 @@ pub const KIND: &str = "kind";
 
 /// A part that files can select.
 #[derive(Debug)]
-pub struct Reader<S> {
+pub struct PartReader<S> {
     /// Name, summary and source.
     pub description: Description,
     /// Reads the parameters.
@@ -31,14 +31,14 @@ pub struct Reader<S> {
 /// A [`Selection`] that files contain. [`parts!`](crate::parts!) implements it.
 pub trait WrittenSelection: Selection {
     /// All parts, in the order of [`Selection::ALL`].
-    const READERS: &'static [Reader<Self>];
+    const READERS: &'static [PartReader<Self>];
 
     /// The parameters that have an effect, in their order, as a file contains them.
     fn parameters(&self) -> Vec<(&'static str, Value)>;
 }
 
 /// The part called `name`.
-fn reader<S: WrittenSelection>(name: &str) -> Result<&'static Reader<S>, Problem> {
+fn reader<S: WrittenSelection>(name: &str) -> Result<&'static PartReader<S>, Problem> {
     S::READERS.iter().find(|reader| reader.description.name == name).ok_or_else(|| {
         let valid: Vec<_> = S::ALL.iter().map(|part| part.name).collect();
         Problem::new("", unknown_name(S::NOUN, name, &valid))
@@ -82,7 +82,7 @@ fn take_kind<S: WrittenSelection>(written: &mut Table) -> Result<String, Problem
 }
 
 /// The names of the parameters of a part.
-fn keys<S>(reader: &Reader<S>) -> Vec<&'static str> {
+fn keys<S>(reader: &PartReader<S>) -> Vec<&'static str> {
     (reader.parameters)().iter().map(|parameter| parameter.name).collect()
 }
 
@@ -186,7 +186,7 @@ fn missing(part: &str, parameter: &Parameter) -> String {
 }
 
 /// The problem with a key that the part does not have.
-fn foreign<S: WrittenSelection>(reader: &Reader<S>, key: &str, also: &[&str]) -> String {
+fn foreign<S: WrittenSelection>(reader: &PartReader<S>, key: &str, also: &[&str]) -> String {
     let owners = S::READERS.iter().filter(|other| keys(other).contains(&key));
     let owners: Vec<_> = owners.map(|owner| format!("{:?}", owner.description.name)).collect();
     match &owners[..] {

@@ -17,8 +17,8 @@ use anabranch_wire::Instant;
 
 use crate::device::{Alarm, Device, TokioAlarm};
 use crate::host::Host;
-use crate::sockets::{Record, Sockets};
-use crate::world::{Carrier, Emulated, Shared, World};
+use crate::sockets::{ConnectionRecord, Sockets};
+use crate::world::{Carrier, Emulated, SharedWorld, World};
 
 /// Two hosts, and the network of a scenario between them.
 ///
@@ -31,7 +31,7 @@ use crate::world::{Carrier, Emulated, Shared, World};
 /// start and the scenario's duration have no meaning here.
 #[derive(Clone)]
 pub struct Emulation {
-    world: Arc<Shared>,
+    world: Arc<SharedWorld>,
     client: Host,
     server: Host,
 }
@@ -61,7 +61,7 @@ pub struct Snapshot<'a> {
     /// The engines of client and server.
     pub endpoints: [&'a Endpoint; 2],
     /// The records of client and server; see [`Host::keep_records`].
-    pub records: [&'a [Record]; 2],
+    pub records: [&'a [ConnectionRecord]; 2],
     /// The links.
     pub paths: &'a Paths,
     /// Packets that the hosts have sent.
@@ -120,7 +120,7 @@ impl Emulation {
             connection_config(scenario, 0, Side::Client, seed, &custom_policies)?,
             connection_config(scenario, 0, Side::Server, seed, &custom_policies)?,
         ];
-        let world = Shared::start(hosts.into(), Carrier::Emulated(Box::new(emulated)), alarm);
+        let world = SharedWorld::start(hosts.into(), Carrier::Emulated(Box::new(emulated)), alarm);
         let [client, server] = addresses;
         let [client_config, server_config] = configs;
         let host = |side: Side, addresses, config| {

@@ -13,14 +13,14 @@ use bytes::Bytes;
 
 use crate::device::{Device, TokioAlarm};
 use crate::listener::{Interceptor, Listener};
-use crate::sockets::{Record, Sockets};
+use crate::sockets::{ConnectionRecord, Sockets};
 use crate::stream::Stream;
-use crate::world::{Carrier, HostNumber, Shared};
+use crate::world::{Carrier, HostNumber, SharedWorld};
 
 /// A host with the engine as its TCP stack. Clones are the same host.
 #[derive(Clone)]
 pub struct Host {
-    world: Arc<Shared>,
+    world: Arc<SharedWorld>,
     number: HostNumber,
     addresses: Arc<[IpAddr]>,
     config: Arc<ConnectionConfig>,
@@ -43,7 +43,7 @@ impl Host {
         // A peer may keep closed connections in TIME-WAIT.
         endpoint.select_ports(PortSelection::InTurn);
         let sockets = Sockets::new(endpoint);
-        let world = Shared::start(
+        let world = SharedWorld::start(
             vec![sockets],
             Carrier::Device(Box::new(device)),
             Box::new(TokioAlarm::default()),
@@ -52,7 +52,7 @@ impl Host {
     }
 
     pub(crate) fn in_world(
-        world: Arc<Shared>,
+        world: Arc<SharedWorld>,
         number: HostNumber,
         addresses: Vec<IpAddr>,
         config: ConnectionConfig,
@@ -179,13 +179,13 @@ impl Host {
         });
     }
 
-    /// Keep a [`Record`] of each connection from now on.
+    /// Keep a [`ConnectionRecord`] of each connection from now on.
     pub fn keep_records(&self) {
         self.world.with(self.number, |world| world.hosts[self.number].keep_records());
     }
 
     /// Look at the engine, and at the records of all connections, oldest first.
-    pub fn inspect<T>(&self, look: impl FnOnce(Instant, &Endpoint, &[Record]) -> T) -> T {
+    pub fn inspect<T>(&self, look: impl FnOnce(Instant, &Endpoint, &[ConnectionRecord]) -> T) -> T {
         let number = self.number;
         self.world.with(number, |world| {
             let host = &world.hosts[number];

@@ -70,5 +70,5 @@ pub use device::{Alarm, Device};
 pub use emulation::{Emulation, RealTime, Snapshot};
 pub use host::Host;
 pub use listener::{Incoming, Interceptor, Listener};
-pub use sockets::Record;
+pub use sockets::ConnectionRecord;
 pub use stream::Stream;

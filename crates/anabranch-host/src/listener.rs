@@ -10,19 +10,19 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_wire::{PooledSegment, Segment};
 
 use crate::stream::Stream;
-use crate::world::{HostNumber, Shared};
+use crate::world::{HostNumber, SharedWorld};
 
 /// Accepts the connections to a port. Dropping it resets the connections that wait to be accepted,
 /// and refuses new ones.
 pub struct Listener {
-    world: Arc<Shared>,
+    world: Arc<SharedWorld>,
     host: HostNumber,
     port: u16,
 }
 
 impl Listener {
     pub(crate) fn new(
-        world: Arc<Shared>,
+        world: Arc<SharedWorld>,
         host: HostNumber,
         port: u16,
         config: ConnectionConfig,
@@ -70,12 +70,12 @@ impl fmt::Debug for Listener {
 /// Takes every connection that reaches a host, whatever its destination, as a gateway does.
 #[derive(Clone)]
 pub struct Interceptor {
-    world: Arc<Shared>,
+    world: Arc<SharedWorld>,
     host: HostNumber,
 }
 
 impl Interceptor {
-    pub(crate) fn new(world: Arc<Shared>, host: HostNumber) -> Self {
+    pub(crate) fn new(world: Arc<SharedWorld>, host: HostNumber) -> Self {
         world.with(host, |world| world.hosts[host].start_intercepting());
         Interceptor { world, host }
     }
@@ -101,7 +101,7 @@ impl fmt::Debug for Interceptor {
 
 /// A connection that a peer wants to open. Dropping it leaves the SYN without an answer.
 pub struct Incoming {
-    world: Arc<Shared>,
+    world: Arc<SharedWorld>,
     host: HostNumber,
     /// `None` once it was answered.
     syn: Option<PooledSegment>,

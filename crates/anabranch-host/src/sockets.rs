@@ -23,14 +23,14 @@ const MOST_DATAGRAMS: usize = 1024;
 /// An engine, and what its program holds of it.
 pub(crate) struct Sockets {
     pub(crate) endpoint: Endpoint,
-    sockets: BTreeMap<ConnectionId, Socket>,
+    sockets: BTreeMap<ConnectionId, SocketEntry>,
     listeners: BTreeMap<u16, WaitQueue<ConnectionId>>,
     /// Present if a program decides about every SYN.
     interceptor: Option<Interception>,
     /// Addresses of destinations that the engine has for intercepted connections.
     destinations: BTreeSet<IpAddr>,
     datagrams: WaitQueue<Datagram>,
-    records: Option<Vec<Record>>,
+    records: Option<Vec<ConnectionRecord>>,
     /// The device's error.
     broken: Option<(ErrorKind, String)>,
 }
@@ -53,7 +53,7 @@ struct Interception {
 }
 
 /// A connection that a program holds, or that still delivers data that the program has written.
-struct Socket {
+struct SocketEntry {
     state: SocketState,
     /// Whether the program still holds the stream.
     held: bool,
@@ -77,7 +77,7 @@ enum SocketState {
 
 /// A host's record of a connection.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct ConnectionRecord {
     /// The connection.
     pub id: ConnectionId,
     /// When the host opened or accepted it.
@@ -154,8 +154,8 @@ impl Sockets {
             match event {
                 Event::Connected => self.opened(id),
                 Event::Accepted => self.accepted(now, id),
-                Event::Readable => self.with(id, Socket::wake_reader),
-                Event::Writable => self.with(id, Socket::wake_writer),
+                Event::Readable => self.with(id, SocketEntry::wake_reader),
+                Event::Writable => self.with(id, SocketEntry::wake_writer),
                 Event::Closed => self.ended(now, id, None),
                 Event::Failed(why) => self.ended(now, id, Some(why)),
                 Event::SubflowClosed(subflow) => {
@@ -170,7 +170,7 @@ impl Sockets {
         any
     }
 
-    fn with(&mut self, id: ConnectionId, f: impl FnOnce(&mut Socket)) {
+    fn with(&mut self, id: ConnectionId, f: impl FnOnce(&mut SocketEntry)) {
         if let Some(socket) = self.sockets.get_mut(&id) {
             f(socket);
         }
@@ -229,12 +229,12 @@ impl Sockets {
         while self.endpoint.recv(id).is_some() {}
     }
 
-    fn add(&mut self, now: Instant, id: ConnectionId, state: SocketState) -> &mut Socket {
+    fn add(&mut self, now: Instant, id: ConnectionId, state: SocketState) -> &mut SocketEntry {
         let first = self.endpoint.subflow_stats(id).next();
         let record = self.records.as_mut().zip(first).map(|(records, first)| {
             let (local, remote) = (first.local, first.remote);
             let past_subflows = Vec::new();
-            records.push(Record {
+            records.push(ConnectionRecord {
                 id,
                 opened: now,
                 local,
@@ -245,7 +245,7 @@ impl Sockets {
             });
             records.len() - 1
         });
-        let socket = Socket {
+        let socket = SocketEntry {
             state,
             held: true,
             had_end: false,
@@ -264,11 +264,11 @@ impl Sockets {
         self.records.get_or_insert_default();
     }
 
-    pub(crate) fn records(&self) -> &[Record] {
+    pub(crate) fn records(&self) -> &[ConnectionRecord] {
         self.records.as_deref().unwrap_or_default()
     }
 
-    fn record_mut(&mut self, id: ConnectionId) -> Option<&mut Record> {
+    fn record_mut(&mut self, id: ConnectionId) -> Option<&mut ConnectionRecord> {
         let index = self.sockets.get(&id)?.record?;
         self.records.as_mut()?.get_mut(index)
     }
@@ -480,7 +480,7 @@ impl Sockets {
     }
 
     pub(crate) fn has_failed(&self, id: ConnectionId) -> bool {
-        let failed = |socket: &Socket| matches!(socket.state, SocketState::Ended(Some(_)));
+        let failed = |socket: &SocketEntry| matches!(socket.state, SocketState::Ended(Some(_)));
         self.sockets.get(&id).is_none_or(failed)
     }
 
@@ -524,7 +524,7 @@ impl Sockets {
     }
 }
 
-impl Socket {
+impl SocketEntry {
     fn wake_reader(&mut self) {
         self.reader.take().into_iter().for_each(Waker::wake);
     }

@@ -14,7 +14,7 @@ use anabranch_wire::{Payload, Piece};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::world::{HostNumber, Shared};
+use crate::world::{HostNumber, SharedWorld};
 
 /// Bytes that a single write takes at most, so that a large buffer is not copied again and again.
 const LONGEST_WRITE: usize = 256 << 10;
@@ -31,7 +31,7 @@ const LONGEST_WRITE: usize = 256 << 10;
 /// subflow failed and no other could replace it, reading fails with `NetworkUnreachable` and writing
 /// with `BrokenPipe`.
 pub struct Stream {
-    world: Arc<Shared>,
+    world: Arc<SharedWorld>,
     host: HostNumber,
     id: ConnectionId,
     local: SocketAddr,
@@ -42,7 +42,7 @@ pub struct Stream {
 
 impl Stream {
     /// The stream of a connection that is open or opening.
-    pub(crate) fn new(world: Arc<Shared>, host: HostNumber, id: ConnectionId) -> Self {
+    pub(crate) fn new(world: Arc<SharedWorld>, host: HostNumber, id: ConnectionId) -> Self {
         let first = world.with(host, |world| world.hosts[host].endpoint.subflow_stats(id).next());
         let unknown = SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 0);
         let (local, peer) =

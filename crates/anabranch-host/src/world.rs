@@ -16,7 +16,7 @@ use crate::device::{Alarm, Device};
 use crate::sockets::Sockets;
 
 /// A world that several tasks share.
-pub(crate) struct Shared(Mutex<World>);
+pub(crate) struct SharedWorld(Mutex<World>);
 
 /// The number of a host in its world. With a device, there is one host. In an emulation, there are
 /// two, in the order of [`Side`].
@@ -67,7 +67,7 @@ enum Due {
 /// for a long queue.
 const BATCH: usize = 64;
 
-impl Shared {
+impl SharedWorld {
     /// Share a world, and start the task that drives it until nobody else holds it.
     ///
     /// # Panics
@@ -81,7 +81,7 @@ impl Shared {
             armed: Instant::FAR_FUTURE,
             driver: None,
         };
-        let shared = Arc::new(Shared(Mutex::new(world)));
+        let shared = Arc::new(SharedWorld(Mutex::new(world)));
         tokio::spawn(Driver { world: Arc::downgrade(&shared), alarm });
         shared
     }
@@ -107,7 +107,7 @@ impl Shared {
 
 /// The task that lets time pass in a world.
 struct Driver {
-    world: Weak<Shared>,
+    world: Weak<SharedWorld>,
     alarm: Box<dyn Alarm>,
 }
 

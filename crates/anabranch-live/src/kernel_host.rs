@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anabranch_proto::config::TcpConfig;
 use anabranch_sim::Side;
-use anabranch_sim::driver::{self, App, ConnectionTotals, Observed, Progress, SubflowTotals};
+use anabranch_sim::driver::{
+    self, App, ConnectionState, ConnectionTotals, Observed, SubflowTotals,
+};
 use anabranch_sim::scenario::{Connection, Family, Protocol, Scenario};
 use anabranch_sim::workload::{Sender, Sink, Socket};
 use anabranch_wire::{Duration, Instant, Piece};
@@ -16,7 +18,7 @@ use rustix::net::sockopt;
 
 use crate::kernel_setup::KernelNetwork;
 use crate::kernel_stats;
-use crate::settings::Settings;
+use crate::settings::KernelSettings;
 use crate::sys::{self, PollFd, PollFlags};
 
 /// A namespace with its sockets.
@@ -31,7 +33,7 @@ struct KernelApp {
     app: App,
     /// Stays open for MP_JOINs: Linux accepts them only while a socket listens on the port.
     listener: Option<TcpListener>,
-    plan: Plan,
+    plan: SocketPlan,
     socket: Option<TcpStream>,
     connecting: bool,
     /// Whether the socket accepted less than the sender offered.
@@ -48,7 +50,7 @@ struct KernelApp {
 }
 
 /// Instructions for creating a socket.
-struct Plan {
+struct SocketPlan {
     protocol: Protocol,
     ipv4_only: bool,
     /// The address that the client binds to, or that the server listens on.
@@ -62,7 +64,7 @@ struct Plan {
 }
 
 /// An application's socket, for writing.
-struct Writer<'a> {
+struct SocketWriter<'a> {
     stream: &'a TcpStream,
     blocked: &'a mut bool,
     finished: &'a mut bool,
@@ -83,12 +85,12 @@ impl KernelHost {
     pub(crate) fn new(
         side: Side,
         scenario: &Scenario,
-        settings: &mut Settings,
+        settings: &mut KernelSettings,
         seed: u64,
     ) -> io::Result<Self> {
         let network = KernelNetwork::new(side, scenario, settings)?;
         let apps = scenario.connections.iter().enumerate().map(|(index, connection)| {
-            let plan = Plan::new(side, scenario, index, settings.congestion_control[index]);
+            let plan = SocketPlan::new(side, scenario, index, settings.congestion_control[index]);
             KernelApp::new(side, connection, plan, seed)
         });
         let mut host = KernelHost { network, apps: apps.collect(), buffer: vec![0; CHUNK] };
@@ -98,7 +100,7 @@ impl KernelHost {
         Ok(host)
     }
 
-    fn listen(&mut self, settings: &mut Settings) -> io::Result<()> {
+    fn listen(&mut self, settings: &mut KernelSettings) -> io::Result<()> {
         let apps = &mut self.apps;
         self.network.namespace.within(|| {
             for app in apps.iter_mut() {
@@ -172,7 +174,7 @@ impl KernelHost {
     }
 
     /// Let every application accept, connect, read and write as far as possible.
-    pub(crate) fn serve(&mut self, now: Instant, settings: &mut Settings) -> io::Result<()> {
+    pub(crate) fn serve(&mut self, now: Instant, settings: &mut KernelSettings) -> io::Result<()> {
         for app in &mut self.apps {
             if app.app.is_starting(now) {
                 let plan = &app.plan;
@@ -185,7 +187,7 @@ impl KernelHost {
     }
 }
 
-impl Plan {
+impl SocketPlan {
     fn new(
         side: Side,
         scenario: &Scenario,
@@ -207,7 +209,7 @@ impl Plan {
         let port = driver::port_of(index);
         let client = of_socket(driver::client_address(&scenario.paths, path));
         let server = of_socket(driver::server_address(&scenario.paths[path]));
-        Plan {
+        SocketPlan {
             protocol: connection.protocol,
             ipv4_only,
             local: match side {
@@ -224,7 +226,7 @@ impl Plan {
     }
 
     /// Create a socket in this thread's namespace. Deviations from the scenario become notices.
-    fn socket(&self, settings: &mut Settings) -> io::Result<OwnedFd> {
+    fn socket(&self, settings: &mut KernelSettings) -> io::Result<OwnedFd> {
         let protocol = match self.protocol {
             Protocol::Mptcp => sys::MPTCP,
             Protocol::Tcp => sys::TCP,
@@ -264,7 +266,7 @@ impl Plan {
         Ok(socket)
     }
 
-    fn connect(&self, settings: &mut Settings) -> io::Result<TcpStream> {
+    fn connect(&self, settings: &mut KernelSettings) -> io::Result<TcpStream> {
         let stream = TcpStream::from(self.socket(settings)?);
         sys::bind(&stream, self.local)?;
         sys::connect(&stream, self.server)?;
@@ -274,7 +276,7 @@ impl Plan {
 
 /// Configure keep-alive probes as in the engine: one after each idle time, and the end of the subflow
 /// after the same number of unanswered probes.
-fn keep_alive(socket: &OwnedFd, idle: Duration, settings: &mut Settings) -> io::Result<()> {
+fn keep_alive(socket: &OwnedFd, idle: Duration, settings: &mut KernelSettings) -> io::Result<()> {
     let exact = idle.as_secs_f64();
     let seconds = (exact.ceil() as u32).clamp(1, LONGEST_KEEP_ALIVE);
     if f64::from(seconds) != exact {
@@ -295,7 +297,7 @@ fn largest_buffer(name: &str) -> u64 {
 }
 
 impl KernelApp {
-    fn new(side: Side, connection: &Connection, plan: Plan, seed: u64) -> Self {
+    fn new(side: Side, connection: &Connection, plan: SocketPlan, seed: u64) -> Self {
         KernelApp {
             app: App::new(side, connection, seed),
             listener: None,
@@ -400,7 +402,7 @@ impl KernelApp {
     fn with_socket(&mut self, f: impl FnOnce(&mut App, &mut dyn Socket)) {
         let KernelApp { app, socket, blocked, finished, failed, written, .. } = self;
         if let Some(stream) = socket.as_ref().filter(|_| !*finished) {
-            f(app, &mut Writer { stream, blocked, finished, failed, written });
+            f(app, &mut SocketWriter { stream, blocked, finished, failed, written });
         }
     }
 
@@ -419,7 +421,7 @@ impl KernelApp {
     }
 }
 
-impl Socket for Writer<'_> {
+impl Socket for SocketWriter<'_> {
     fn write(&mut self, piece: Piece) -> usize {
         let mut accepted = 0;
         while accepted < piece.len() && !*self.failed {
@@ -460,11 +462,11 @@ impl Observed for KernelHost {
         self.apps[connection].app.sender()
     }
 
-    fn progress(&self, connection: usize) -> Progress {
+    fn progress(&self, connection: usize) -> ConnectionState {
         match &self.apps[connection] {
-            KernelApp { failed: true, .. } => Progress::Failed,
-            KernelApp { finished: true, at_end: true, .. } => Progress::Closed,
-            _ => Progress::Underway,
+            KernelApp { failed: true, .. } => ConnectionState::Failed,
+            KernelApp { finished: true, at_end: true, .. } => ConnectionState::Closed,
+            _ => ConnectionState::Underway,
         }
     }
 

@@ -12,7 +12,7 @@ use anabranch_sim::scenario::{Change, Limits, LinkState, Protocol, Scenario};
 use anabranch_wire::Instant;
 
 use crate::namespace::{Namespace, ip, set_sysctl};
-use crate::settings::{Settings, Subflow};
+use crate::settings::{KernelSettings, Subflow};
 use crate::sys::{self, PacketSocket};
 
 /// A namespace, and the far ends of its interfaces.
@@ -37,7 +37,11 @@ struct Interface {
 impl KernelNetwork {
     /// The network of one side of `scenario`. The far ends of its interfaces are in this thread's
     /// namespace.
-    pub(crate) fn new(side: Side, scenario: &Scenario, settings: &Settings) -> io::Result<Self> {
+    pub(crate) fn new(
+        side: Side,
+        scenario: &Scenario,
+        settings: &KernelSettings,
+    ) -> io::Result<Self> {
         let namespace = Namespace::new()?;
         let interfaces = interfaces(side, scenario, settings);
         let mut links = Vec::new();
@@ -63,7 +67,7 @@ impl KernelNetwork {
     }
 }
 
-fn interfaces(side: Side, scenario: &Scenario, settings: &Settings) -> Vec<Interface> {
+fn interfaces(side: Side, scenario: &Scenario, settings: &KernelSettings) -> Vec<Interface> {
     let paths = &scenario.paths;
     let interface = |number: usize, mtu, addresses| Interface {
         name: format!("path{number}"),
@@ -91,7 +95,7 @@ pub(crate) fn station(side: Side, number: usize) -> [u8; 6] {
 }
 
 /// Set up one side of a scenario. Call this inside the namespace.
-fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Result<()> {
+fn set_up(side: Side, settings: &KernelSettings, interfaces: &[Interface]) -> io::Result<()> {
     set_sysctl("ipv4/conf/all/rp_filter", "0")?;
     set_sysctl("ipv4/conf/default/rp_filter", "0")?;
     set_sysctl("ipv4/tcp_no_metrics_save", "1")?;
@@ -175,7 +179,7 @@ fn address_commands(interface: &Interface, number: usize, address: IpAddr) -> [S
 }
 
 /// The endpoints from which a Multipath TCP connection opens subflows.
-fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
+fn endpoints(settings: &KernelSettings, interfaces: &[Interface]) -> Vec<String> {
     let endpoint = |subflow: &Subflow| {
         let Interface { name, addresses, .. } = &interfaces[subflow.path];
         let (address, id) = (addresses[0], subflow.address_id);
@@ -188,7 +192,10 @@ fn endpoints(settings: &Settings, interfaces: &[Interface]) -> Vec<String> {
 /// The times and the commands by which a client notices that paths go down and come up: its path manager
 /// removes the endpoint of the path's address, which closes the subflows there and withdraws the address,
 /// and adds it again.
-pub(crate) fn noticed_changes(scenario: &Scenario, settings: &Settings) -> Vec<(Instant, String)> {
+pub(crate) fn noticed_changes(
+    scenario: &Scenario,
+    settings: &KernelSettings,
+) -> Vec<(Instant, String)> {
     if scenario.connections.iter().all(|each| each.protocol != Protocol::Mptcp) {
         return Vec::new();
     }
@@ -198,7 +205,7 @@ pub(crate) fn noticed_changes(scenario: &Scenario, settings: &Settings) -> Vec<(
 
 fn noticed_changes_of(
     scenario: &Scenario,
-    settings: &Settings,
+    settings: &KernelSettings,
     path: usize,
 ) -> Vec<(Instant, String)> {
     let address = driver::client_address(&scenario.paths, path);

@@ -11,7 +11,7 @@
 //! interface of a Rust program's own `anabranch_host::Host`.
 //!
 //! ```no_run
-//! use anabranch_live::{Options, Stack, enter, is_inside, run};
+//! use anabranch_live::{HostStack, Options, enter, is_inside, run};
 //! use anabranch_sim::scenario::Scenario;
 //!
 //! if !is_inside() {
@@ -19,7 +19,7 @@
 //!     std::process::exit(enter(&command)?.code().unwrap_or(1));
 //! }
 //! let scenario = Scenario::from_toml(&std::fs::read_to_string("wifi_3g.toml")?, "wifi_3g.toml")?;
-//! let options = Options::new(Stack::Engine, Stack::Kernel);
+//! let options = Options::new(HostStack::Engine, HostStack::Kernel);
 //! let outcome = run(&scenario, 1, options)?;
 //! println!("{} packets; {:?}", outcome.packets, outcome.lateness);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -54,7 +54,7 @@ pub use doctor::{Capability, probe};
 pub use lateness::Lateness;
 pub use namespace::{enter, is_inside};
 pub use network_changes::NetworkChanges;
-pub use run::{Action, Intervention, LiveError, Options, Outcome, Stack, run};
+pub use run::{Action, HostStack, Intervention, LiveError, LiveOutcome, Options, run};
 pub use script_stack::KernelStack;
 pub use settings::objection;
 pub use shell::{PathState, Shell, ShellOptions, ShellOutcome, Terminal, exec_program, is_sandbox};

@@ -5,11 +5,11 @@ use std::io;
 use anabranch_net::network::Arrival;
 use anabranch_proto::Endpoint;
 use anabranch_sim::driver::{
-    CaptureFile, EngineHost, Hosts, Observed, Progress, Recorder, network,
+    CaptureFile, ConnectionState, EngineHost, Hosts, Observed, Recorder, network,
 };
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Capture, RunError, Side, Table};
-use anabranch_wire::pcap::Direction;
+use anabranch_wire::pcap::PacketDirection;
 use anabranch_wire::{Duration, Instant, Packet, PooledSegment};
 use thiserror::Error;
 
@@ -21,12 +21,12 @@ use crate::kernel_host::KernelHost;
 use crate::kernel_setup::noticed_changes;
 use crate::lateness::Lateness;
 use crate::namespace;
-use crate::settings::Settings;
+use crate::settings::KernelSettings;
 use crate::sys::{self, PollFlags};
 
 /// TCP stack of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stack {
+pub enum HostStack {
     /// This project's engine.
     Engine,
     /// This kernel.
@@ -38,9 +38,9 @@ pub enum Stack {
 #[non_exhaustive]
 pub struct Options<'a> {
     /// The client's stack.
-    pub client: Stack,
+    pub client: HostStack,
     /// The server's stack.
-    pub server: Stack,
+    pub server: HostStack,
     /// The capture to write.
     pub capture: Option<Capture<'a>>,
     /// End the run this long after all connections have ended.
@@ -51,7 +51,7 @@ pub struct Options<'a> {
 
 impl Options<'_> {
     /// A run with these stacks. It writes no capture, and ends with the scenario.
-    pub fn new(client: Stack, server: Stack) -> Self {
+    pub fn new(client: HostStack, server: HostStack) -> Self {
         Options { client, server, capture: None, linger: None, interventions: Vec::new() }
     }
 }
@@ -87,7 +87,7 @@ pub enum Action {
 
 /// The results of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct LiveOutcome {
     /// The same tables as of a run in virtual time. Values that the kernel does not report are 0.
     pub tables: Vec<Table>,
     /// Time at the end of the run.
@@ -132,9 +132,9 @@ pub enum LiveError {
 /// # Errors
 /// [`LiveError`] if this process may not create network namespaces, if a kernel host cannot run the
 /// scenario, or if a system call fails.
-pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, LiveError> {
+pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<LiveOutcome, LiveError> {
     let mut scenario = scenario.clone();
-    if [options.client, options.server].contains(&Stack::Kernel) {
+    if [options.client, options.server].contains(&HostStack::Kernel) {
         // Linux does not notice that a path drops the options of its data.
         scenario.connections.iter_mut().for_each(|each| each.late_fallback = false);
     }
@@ -152,7 +152,7 @@ enum AnyHost {
 
 struct Lab<'s, 'c> {
     scenario: &'s Scenario,
-    settings: Settings,
+    settings: KernelSettings,
     clock: Clock,
     hosts: [AnyHost; 2],
     network: CatchingUp,
@@ -182,12 +182,12 @@ impl<'s, 'c> Lab<'s, 'c> {
             return Err(LiveError::Outside);
         }
         let stacks = [options.client, options.server];
-        let mut settings = Settings::new(scenario);
-        if stacks.contains(&Stack::Kernel) {
+        let mut settings = KernelSettings::new(scenario);
+        if stacks.contains(&HostStack::Kernel) {
             settings.check(scenario).map_err(LiveError::Unsupported)?;
         }
         let mut interventions = options.interventions;
-        if options.client == Stack::Kernel {
+        if options.client == HostStack::Kernel {
             let noticed = noticed_changes(scenario, &settings).into_iter();
             interventions.extend(noticed.map(|(at, command)| Intervention {
                 at,
@@ -199,10 +199,10 @@ impl<'s, 'c> Lab<'s, 'c> {
         sys::set_timer_slack();
         let mut make = |side: Side| -> io::Result<AnyHost> {
             Ok(match stacks[side as usize] {
-                Stack::Engine => {
+                HostStack::Engine => {
                     AnyHost::Engine(Box::new(EngineHost::new(side, scenario, &[], seed)))
                 }
-                Stack::Kernel => {
+                HostStack::Kernel => {
                     AnyHost::Kernel(Box::new(KernelHost::new(side, scenario, &mut settings, seed)?))
                 }
             })
@@ -259,7 +259,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         let Some(linger) = self.linger else { return };
         let connections = 0..self.scenario.connections.len();
         let is_over = |host: &dyn Observed| {
-            connections.clone().all(|each| host.progress(each) != Progress::Underway)
+            connections.clone().all(|each| host.progress(each) != ConnectionState::Underway)
         };
         if observed(&self.hosts).into_iter().all(is_over) {
             self.end = self.end.min(self.clock.now() + linger);
@@ -296,7 +296,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         };
         self.packets += 1;
         if let Some(capture) = &mut self.capture {
-            capture.write(at, path, side, Direction::Outbound, &packet)?;
+            capture.write(at, path, side, PacketDirection::Outbound, &packet)?;
         }
         self.network.handle_packet(at, towards, path, packet);
         Ok(())
@@ -309,7 +309,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             self.lateness.record(now.saturating_since(due));
             let Arrival { receiver: side, path, packet } = arrival;
             if let Some(capture) = &mut self.capture {
-                capture.write(now, path, side, Direction::Inbound, &packet)?;
+                capture.write(now, path, side, PacketDirection::Inbound, &packet)?;
             }
             match (&mut self.hosts[side as usize], packet) {
                 // No host receives cross-traffic.
@@ -392,7 +392,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         sys::poll(&mut fds, left.into())
     }
 
-    fn finish(mut self) -> Result<Outcome, LiveError> {
+    fn finish(mut self) -> Result<LiveOutcome, LiveError> {
         let now = self.clock.now();
         self.capture.as_mut().map_or(Ok(()), CaptureFile::finish)?;
         self.network.handle_timeout(now);
@@ -404,7 +404,7 @@ impl<'s, 'c> Lab<'s, 'c> {
                 *counters = counters::of_engine(&host.endpoint.counters());
             }
         }
-        Ok(Outcome {
+        Ok(LiveOutcome {
             tables: self.recorder.finish(now, observed(&self.hosts), self.network.paths()),
             end: now,
             packets: self.packets,
@@ -459,10 +459,10 @@ impl AnyHost {
 /// Sort the interventions, latest first. Fails if an intervention is impossible.
 fn in_order(
     mut interventions: Vec<Intervention>,
-    stacks: [Stack; 2],
+    stacks: [HostStack; 2],
 ) -> Result<Vec<Intervention>, LiveError> {
     for Intervention { side, what, .. } in &interventions {
-        if let (Stack::Engine, Action::Command(command)) = (stacks[*side as usize], what) {
+        if let (HostStack::Engine, Action::Command(command)) = (stacks[*side as usize], what) {
             return Err(LiveError::Unsupported(format!(
                 "the {side} runs the engine: it has no network namespace to execute {command:?} in"
             )));

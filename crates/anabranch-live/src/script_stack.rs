@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anabranch_script::{
-    CallState, Congestion, EndpointUse, Handle, Layout, Settings, SocketOption, Stack, StackError,
-    StackInfo,
+    CallState, Congestion, EndpointUse, Handle, Layout, ScriptSettings, SocketOption, StackError,
+    StackInfo, StackUnderTest,
 };
 use anabranch_wire::{Instant, Payload, Segment, pattern};
 use bytes::BytesMut;
@@ -26,7 +26,7 @@ pub struct KernelStack {
     namespace: Namespace,
     tun: Tun,
     clock: Clock,
-    settings: Settings,
+    settings: ScriptSettings,
     sockets: Vec<Option<KernelSocket>>,
     sent: VecDeque<(Instant, Segment)>,
     frame: BytesMut,
@@ -53,7 +53,7 @@ impl KernelStack {
     ///
     /// # Errors
     /// If the system refuses the namespace, the device, or a setting.
-    pub fn new(settings: &Settings) -> io::Result<Self> {
+    pub fn new(settings: &ScriptSettings) -> io::Result<Self> {
         sys::set_timer_slack();
         let namespace = Namespace::new()?;
         let tun = namespace.within(|| set_up(settings))?;
@@ -99,7 +99,7 @@ impl KernelStack {
 }
 
 /// Set up the host. Call this inside the namespace.
-fn set_up(settings: &Settings) -> io::Result<Tun> {
+fn set_up(settings: &ScriptSettings) -> io::Result<Tun> {
     let tun = Tun::open(DEVICE, false)?;
     let on = |wanted| if wanted { "1" } else { "0" };
     set_sysctl("ipv4/conf/all/rp_filter", "0")?;
@@ -121,7 +121,7 @@ fn set_up(settings: &Settings) -> io::Result<Tun> {
 
 const DEVICE: &str = "tun0";
 
-fn commands(settings: &Settings) -> Vec<String> {
+fn commands(settings: &ScriptSettings) -> Vec<String> {
     let layout = Layout { ipv6: settings.ipv6 };
     let (family, bits) = if settings.ipv6 { ("-6 ", "128 nodad") } else { ("", "32") };
     let mut all = vec![
@@ -190,7 +190,7 @@ fn stream(fd: OwnedFd) -> TcpStream {
     TcpStream::from(fd)
 }
 
-impl Stack for KernelStack {
+impl StackUnderTest for KernelStack {
     fn now(&self) -> Instant {
         self.clock.now()
     }

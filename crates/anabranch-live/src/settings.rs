@@ -13,7 +13,7 @@ use anabranch_sim::scenario::{
 use anabranch_wire::Duration;
 
 /// Settings of the kernel hosts of a scenario.
-pub(crate) struct Settings {
+pub(crate) struct KernelSettings {
     /// Memory of the largest send buffer of the connections, in bytes.
     pub(crate) most_send_memory: u64,
     /// Memory with which tuned receive buffers begin, in bytes.
@@ -130,7 +130,7 @@ fn enlarges_segments(middlebox: &Middlebox) -> bool {
     middlebox.build(site).enlarges_segments()
 }
 
-impl Settings {
+impl KernelSettings {
     /// The settings for the kernel hosts of `scenario`.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let tuning = scenario.connections.first().map_or(Tuning::DEFAULT, tuning);
@@ -139,7 +139,7 @@ impl Settings {
             let each = scenario.connections.iter().map(|each| of(each).map_or(autotuned, memory));
             each.max().unwrap_or(autotuned)
         };
-        Settings {
+        KernelSettings {
             most_send_memory: largest(
                 |connection| connection.send_buffer,
                 tuning.largest_send.into(),
@@ -293,7 +293,7 @@ impl Settings {
 
 /// Reason why kernel hosts cannot run a scenario; `None` if they can.
 pub fn objection(scenario: &Scenario) -> Option<String> {
-    Settings::new(scenario).check(scenario).err()
+    KernelSettings::new(scenario).check(scenario).err()
 }
 
 /// The first key that all connections of a kernel host must share, but that differs between these.

@@ -55,7 +55,7 @@ mod trace;
 pub use anabranch_config::units;
 pub use event_queue::EventQueue;
 pub use impairment::{GilbertElliottConfig, JitterModel, LossTrace};
-pub use link::{Capacity, Link, LinkConfig, LinkStats, Mtu, Occupancy, Place};
+pub use link::{Capacity, Link, LinkConfig, LinkStats, Mtu, Occupancy, PacketPlace};
 pub use network::Network;
 pub use node::Node;
 pub use queue::{CoDelConfig, Discipline, DropTailConfig, RedConfig};

@@ -188,7 +188,7 @@ counters! {
 
 impl Counters {
     /// Add the counts of a subflow.
-    pub(crate) fn add_subflow(&mut self, totals: &Totals, with_sack: bool) {
+    pub(crate) fn add_subflow(&mut self, totals: &SubflowCounters, with_sack: bool) {
         let syns = u64::from(totals.syn_retransmissions);
         self.retransmitted += totals.segments_retransmitted + syns;
         self.syn_retransmitted += syns;
@@ -254,7 +254,7 @@ mod tests {
 /// Totals of one subflow. Events that occur at most once per timeout, or ten times a second, are
 /// counted in 32 bits, which suffice for years.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
+pub(crate) struct SubflowCounters {
     pub(crate) segments_sent: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) segments_retransmitted: u64,

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use anabranch_wire::Instant;
 
 /// The name of a deadline: an enumeration without gaps.
-pub(crate) trait Timer: Copy + 'static {
+pub(crate) trait TimerKind: Copy + 'static {
     /// All names, in the order in which timers with the same deadline fire.
     const IN_ORDER: &'static [Self];
 
@@ -22,7 +22,7 @@ pub(crate) struct TimerTable<T, const N: usize> {
     timers: PhantomData<T>,
 }
 
-impl<T: Timer, const N: usize> TimerTable<T, N> {
+impl<T: TimerKind, const N: usize> TimerTable<T, N> {
     pub(crate) fn new() -> Self {
         const { assert!(T::IN_ORDER.len() == N) };
         TimerTable {
@@ -94,7 +94,7 @@ mod tests {
         Late,
     }
 
-    impl Timer for Bell {
+    impl TimerKind for Bell {
         const IN_ORDER: &'static [Bell] = &[Bell::Late, Bell::Early];
 
         fn index(self) -> usize {

@@ -89,7 +89,7 @@ pub struct SubflowView {
     /// Whether either host marked the subflow as a backup. RFC 8684 §3.3.8.
     pub backup: bool,
     /// State of loss recovery.
-    pub phase: Phase,
+    pub phase: RecoveryPhase,
     /// Largest payload of one data segment in bytes, after subtracting the options.
     pub mss: u32,
     /// Congestion window in bytes.
@@ -156,7 +156,7 @@ impl Bottleneck {
 
 /// State of a subflow's loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum RecoveryPhase {
     /// No segment is deemed lost.
     Open,
     /// Fast recovery. RFC 6675, RFC 8985.
@@ -255,7 +255,7 @@ pub(crate) mod tests {
             remote_address_id: 0,
             usability: Usability::Usable,
             backup: false,
-            phase: Phase::Open,
+            phase: RecoveryPhase::Open,
             mss: 1000,
             cwnd: 20_000,
             ssthresh: 10_000,

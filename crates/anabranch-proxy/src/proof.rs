@@ -33,11 +33,11 @@ pub(crate) type Nonce = [u8; NONCE_BYTES];
 
 /// The key that follows from a secret.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Key([u8; 32]);
+pub(crate) struct ProofKey([u8; 32]);
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for ProofKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key")
+        f.write_str("ProofKey")
     }
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Key {
 )]
 pub(crate) struct TooShort(usize);
 
-impl Key {
+impl ProofKey {
     /// The key of a secret, without white space around it. RFC 5869 §2.
     ///
     /// # Errors
@@ -60,12 +60,12 @@ impl Key {
             return Err(TooShort(secret.len()));
         }
         let extracted = mac(SALT, &[secret]);
-        Ok(Key(mac(&extracted, &[INFO, &[1]])))
+        Ok(ProofKey(mac(&extracted, &[INFO, &[1]])))
     }
 
     /// The key with these bytes.
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
-        Key(bytes)
+        ProofKey(bytes)
     }
 
     /// The bytes of the key.
@@ -116,7 +116,7 @@ pub(crate) enum Refusal {
 /// A relay's memory of proofs.
 #[derive(Debug)]
 pub(crate) struct Verifier {
-    key: Key,
+    key: ProofKey,
     /// Proofs of this time or earlier, in milliseconds since 1970, may be unknown to this relay: they are
     /// from before its start, or it has forgotten them. A clock that is set back does not change that.
     unknown_until: u64,
@@ -125,7 +125,7 @@ pub(crate) struct Verifier {
 
 impl Verifier {
     /// A relay that has started at `time`, in milliseconds since 1970.
-    pub(crate) fn new(key: Key, time: u64) -> Self {
+    pub(crate) fn new(key: ProofKey, time: u64) -> Self {
         Verifier { key, unknown_until: time, used: BTreeSet::new() }
     }
 
@@ -166,12 +166,12 @@ impl Verifier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::{Connect, Relay, Step};
+    use crate::convert::{Connect, Relay, RelayStep};
 
     const NOW: u64 = 1_800_000_000_000;
 
-    fn key() -> Key {
-        Key::derive(b"  0123456789abcdef0123456789abcdef\n").expect("long enough")
+    fn key() -> ProofKey {
+        ProofKey::derive(b"  0123456789abcdef0123456789abcdef\n").expect("long enough")
     }
 
     fn tlvs(remote: &str) -> Vec<Tlv> {
@@ -188,7 +188,7 @@ mod tests {
 
     fn request(bytes: &[u8]) -> Request {
         match Relay::default().handle_data(bytes) {
-            Step::Decide(request) => request,
+            RelayStep::Decide(request) => request,
             other => panic!("{other:?}"),
         }
     }
@@ -244,11 +244,11 @@ mod tests {
 
     #[test]
     fn other_secrets_and_no_secret_are_refused() {
-        let mut relay = Verifier::new(Key::derive(&[b'x'; 32]).expect("long enough"), 0);
+        let mut relay = Verifier::new(ProofKey::derive(&[b'x'; 32]).expect("long enough"), 0);
         assert_eq!(relay.verify(&request(&opening(NOW, 1)), NOW), Err(Refusal::Wrong));
         let bare = Message { tlvs: tlvs("192.0.2.1:443") }.to_bytes();
         assert_eq!(relay.verify(&request(&bare), NOW), Err(Refusal::Missing));
-        assert_eq!(Key::derive(&[b'x'; 31]), Err(TooShort(31)));
+        assert_eq!(ProofKey::derive(&[b'x'; 31]), Err(TooShort(31)));
     }
 
     #[test]

@@ -26,9 +26,10 @@ use crate::options::{Cli, ClientOptions, Command, CommonOptions, MeasureOptions,
 use crate::orders::{Assignment, Measured, Order, Role, Uplink};
 use crate::part_file::PartFile;
 use crate::privileges;
-use crate::proof::Key;
+use crate::proof::ProofKey;
 use crate::setup::{
-    self, ClientSetup, Family, NO_IPV6, Neighbours, Record, RecordError, RelaySetup, Setup, Ways,
+    self, ClientSetup, Family, InstanceRecord, NO_IPV6, Neighbours, RecordError, RelaySetup, Setup,
+    Ways,
 };
 use crate::worker;
 
@@ -46,7 +47,7 @@ const MAX_CONNECTIONS: usize = 1024;
 const MAX_CONNECTIONS_PER_CLIENT: usize = 256;
 
 /// Reason why the program ends.
-enum Failure {
+enum ExitReason {
     /// The user has to change something.
     Usage(String),
     /// The system refuses something.
@@ -55,9 +56,9 @@ enum Failure {
     Told(u8),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for ExitReason {
     fn from(error: io::Error) -> Self {
-        Failure::System(error)
+        ExitReason::System(error)
     }
 }
 
@@ -93,34 +94,34 @@ pub fn main(arguments: &[String], program: Program<'_>) -> u8 {
     };
     match done {
         Ok(()) => 0,
-        Err(Failure::Usage(message)) => {
+        Err(ExitReason::Usage(message)) => {
             eprintln!("anabranch-proxy: {message}");
             USAGE
         }
-        Err(Failure::System(error)) => {
+        Err(ExitReason::System(error)) => {
             eprintln!("anabranch-proxy: {error}");
             1
         }
-        Err(Failure::Told(status)) => status,
+        Err(ExitReason::Told(status)) => status,
     }
 }
 
 /// An address of the options that cannot be used is a mistake of the user.
-fn of_worker(error: io::Error) -> Failure {
+fn of_worker(error: io::Error) -> ExitReason {
     match error.kind() {
-        ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => Failure::Usage(error.to_string()),
-        _ => Failure::System(error),
+        ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => ExitReason::Usage(error.to_string()),
+        _ => ExitReason::System(error),
     }
 }
 
-fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
-    let options = options.complete().map_err(Failure::Usage)?;
+fn client(options: ClientOptions, program: Program<'_>) -> Result<(), ExitReason> {
+    let options = options.complete().map_err(ExitReason::Usage)?;
     let common = &options.common;
     let relay = options.relay.as_deref().map(relay_addresses).transpose()?.unwrap_or_default();
     let mut instance = Instance::new(common, "client", program)?;
     let record = instance.prepare(common)?;
     let targets = relay.iter().map(SocketAddr::ip).collect();
-    let named = options.uplinks().map_err(Failure::Usage)?;
+    let named = options.uplinks().map_err(ExitReason::Usage)?;
     let interfaces = named.iter().map(|uplink| uplink.interface.clone()).collect();
     let (regular, neighbours) = (common.uplink.len(), instance.neighbours()?);
     let plan = ClientSetup::new(&instance.name, interfaces, regular, targets, neighbours)?;
@@ -149,8 +150,8 @@ fn client(options: ClientOptions, program: Program<'_>) -> Result<(), Failure> {
     done.and_then(|()| instance.write_qlog())
 }
 
-fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
-    let options = options.complete().map_err(Failure::Usage)?;
+fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), ExitReason> {
+    let options = options.complete().map_err(ExitReason::Usage)?;
     let common = &options.common;
     let mut instance = Instance::new(common, "relay", program)?;
     let record = instance.prepare(common)?;
@@ -158,7 +159,7 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
     if interfaces.is_empty() {
         let none = "uplink: this host has no default route; name the interface with --uplink";
         let found = setup::default_interface()?;
-        interfaces.push(found.ok_or_else(|| Failure::Usage(none.to_owned()))?);
+        interfaces.push(found.ok_or_else(|| ExitReason::Usage(none.to_owned()))?);
     }
     let port = options.listen.expect("it was checked");
     let families = relay_families(&interfaces)?;
@@ -185,14 +186,14 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), Failure> {
 }
 
 /// Measure the uplinks, print a table, and write a scenario.
-fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure> {
-    let interfaces = options.interfaces().map_err(Failure::Usage)?;
-    let budget = options.budget().map_err(Failure::Usage)?;
+fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), ExitReason> {
+    let interfaces = options.interfaces().map_err(ExitReason::Usage)?;
+    let budget = options.budget().map_err(ExitReason::Usage)?;
     let relay = relay_addresses(&options.relay)?;
     // A measurement takes long: say before it if the file cannot be written.
     let create = |path| {
         let file = PartFile::create(path, 0o666);
-        file.map_err(|error| Failure::Usage(capture_files::named("out", path, &error)))
+        file.map_err(|error| ExitReason::Usage(capture_files::named("out", path, &error)))
     };
     let common = options.common();
     let out = options.out.as_deref().filter(|_| !common.dry_run).map(create).transpose()?;
@@ -217,7 +218,7 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure
     let measured = measurement::read(results)?;
     print!("{}", measurement::table(&interfaces, &measured));
     if !measured.iter().any(|it| matches!(it, Measured::Links { .. })) {
-        return Err(Failure::Told(1));
+        return Err(ExitReason::Told(1));
     }
     if let Some(out) = out {
         out.file().write_all(measurement::scenario(&interfaces, &measured).as_bytes())?;
@@ -227,8 +228,8 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), Failure
 }
 
 /// The relay's addresses. This host can use one of them at least.
-fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, Failure> {
-    let wrong = |problem: &str| Failure::Usage(format!("relay: {problem}"));
+fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, ExitReason> {
+    let wrong = |problem: &str| ExitReason::Usage(format!("relay: {problem}"));
     let found = setup::resolve(written).map_err(|problem| wrong(&problem))?;
     match found.iter().any(|address| Family::of(address.ip()).is_supported()) {
         true => Ok(found),
@@ -242,7 +243,7 @@ fn check_interfaces(
     interfaces: &[String],
     families: &[Family],
     dry_run: bool,
-) -> Result<(), Failure> {
+) -> Result<(), ExitReason> {
     let mut missing = Vec::new();
     for interface in interfaces {
         if !setup::exists(interface)? {
@@ -253,7 +254,7 @@ fn check_interfaces(
         let follows = families.iter().all(|family| family.forwards(interface));
         if !dry_run && (missing.len() == interfaces.len() || !follows) {
             let message = format!("uplink: this host has no interface {interface:?}; see: ip link");
-            return Err(Failure::Usage(message));
+            return Err(ExitReason::Usage(message));
         }
         warn!(uplink = interface, "no such interface, for now");
     }
@@ -261,7 +262,7 @@ fn check_interfaces(
 }
 
 /// Families with which clients reach a relay through these interfaces.
-fn relay_families(interfaces: &[String]) -> Result<Vec<Family>, Failure> {
+fn relay_families(interfaces: &[String]) -> Result<Vec<Family>, ExitReason> {
     let mut families = vec![Family::V4];
     for interface in interfaces {
         if !setup::has_ipv6(interface)? || families.contains(&Family::V6) {
@@ -280,7 +281,7 @@ struct Instance {
     name: String,
     /// User and group of the process without privileges.
     owner: (u32, u32),
-    key: Option<Key>,
+    key: Option<ProofKey>,
     /// The process without privileges gets the file of the packets as its standard output.
     capture: Option<CaptureFiles>,
     /// File for the results of a measurement, in place of a capture.
@@ -294,33 +295,33 @@ impl Instance {
         common: &CommonOptions,
         default_name: &str,
         program: Program<'_>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ExitReason> {
         if common.qlog.is_some() && program.to_qlog.is_none() {
-            return Err(Failure::Usage(NO_QLOG.to_owned()));
+            return Err(ExitReason::Usage(NO_QLOG.to_owned()));
         }
         let to_qlog = program.to_qlog.unwrap_or_default().to_vec();
         let capabilities = rustix::thread::capabilities(None).map_err(io::Error::from)?;
         if !common.dry_run && !capabilities.effective.contains(CapabilitySet::NET_ADMIN) {
             let message = "run it as root: it sets up interfaces, routes and nftables";
-            return Err(Failure::Usage(message.to_owned()));
+            return Err(ExitReason::Usage(message.to_owned()));
         }
         let name = common.name.as_deref().unwrap_or(default_name).to_owned();
         let key = common.secret_file.as_deref().map(read_key).transpose();
-        let key = key.map_err(|problem| Failure::Usage(format!("secret_file: {problem}")))?;
-        let owner = find_owner(common.user.as_deref()).map_err(Failure::Usage)?;
+        let key = key.map_err(|problem| ExitReason::Usage(format!("secret_file: {problem}")))?;
+        let owner = find_owner(common.user.as_deref()).map_err(ExitReason::Usage)?;
         Ok(Instance { name, owner, key, capture: None, results: None, to_qlog })
     }
 
     /// Remove what an earlier process has left, and create the files of a capture. Returns the record of
     /// this process, unless it changes nothing.
-    fn prepare(&mut self, common: &CommonOptions) -> Result<Option<Record>, Failure> {
+    fn prepare(&mut self, common: &CommonOptions) -> Result<Option<InstanceRecord>, ExitReason> {
         if common.dry_run {
             return Ok(None);
         }
-        let opened = Record::open(&self.name);
+        let opened = InstanceRecord::open(&self.name);
         let (mut record, left) = opened.map_err(|error| match error {
-            RecordError::Running(_) => Failure::Usage(error.to_string()),
-            RecordError::File(..) => Failure::System(io::Error::other(error)),
+            RecordError::Running(_) => ExitReason::Usage(error.to_string()),
+            RecordError::File(..) => ExitReason::System(io::Error::other(error)),
         })?;
         if let Some(left) = left {
             info!(name = self.name, "removing what an earlier process has left");
@@ -328,17 +329,18 @@ impl Instance {
             record.empty();
         }
         if common.qlog.is_some() {
-            capture_files::check_converter(&self.to_qlog, self.owner).map_err(Failure::Usage)?;
+            capture_files::check_converter(&self.to_qlog, self.owner).map_err(ExitReason::Usage)?;
         }
         // A file belongs to the instance with this name until it ends.
-        self.capture = CaptureFiles::create(common).map_err(Failure::Usage)?;
+        self.capture = CaptureFiles::create(common).map_err(ExitReason::Usage)?;
         Ok(Some(record))
     }
 
     /// The other instances, for the plan of this one's network.
-    fn neighbours(&self) -> Result<Neighbours, Failure> {
+    fn neighbours(&self) -> Result<Neighbours, ExitReason> {
         let full = "name: no further instance fits on this host";
-        Neighbours::new(&setup::others(&self.name)).ok_or_else(|| Failure::Usage(full.to_owned()))
+        Neighbours::new(&setup::others(&self.name))
+            .ok_or_else(|| ExitReason::Usage(full.to_owned()))
     }
 
     fn assignment(
@@ -353,7 +355,7 @@ impl Instance {
             owner: changes_user.then_some(self.owner),
             device: device.to_owned(),
             uplinks,
-            key: self.key.as_ref().map(Key::to_bytes),
+            key: self.key.as_ref().map(ProofKey::to_bytes),
             policies: common.policies(),
             capture: common.capture().expect("it was checked"),
             metrics: common.metrics,
@@ -363,9 +365,9 @@ impl Instance {
     }
 
     /// Convert the capture, if there is to be a qlog file.
-    fn write_qlog(self) -> Result<(), Failure> {
+    fn write_qlog(self) -> Result<(), ExitReason> {
         let Some(capture) = self.capture else { return Ok(()) };
-        if capture.convert(&self.to_qlog, self.owner)? { Ok(()) } else { Err(Failure::Told(1)) }
+        if capture.convert(&self.to_qlog, self.owner)? { Ok(()) } else { Err(ExitReason::Told(1)) }
     }
 
     /// Set up the network, run the other process to its end, and take the network down.
@@ -374,9 +376,9 @@ impl Instance {
         program: Program<'_>,
         assignment: &Assignment,
         network: &Setup,
-        mut record: Option<Record>,
+        mut record: Option<InstanceRecord>,
         following: Option<Following>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ExitReason> {
         privileges::keep_those_of_setup()?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -386,7 +388,7 @@ impl Instance {
                 record.write(network).map_err(io::Error::other)?;
             }
             let made = network.make();
-            record.iter_mut().for_each(Record::let_others_change);
+            record.iter_mut().for_each(InstanceRecord::let_others_change);
             let done = match made {
                 Ok(()) => self.supervise(program, assignment, following, signals).await,
                 Err(error) => Err(error.into()),
@@ -402,7 +404,7 @@ impl Instance {
         assignment: &Assignment,
         mut following: Option<Following>,
         mut signals: Signals,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ExitReason> {
         let (mut child, mut orders) = self.start(program, assignment).await?;
         // The first look finds changes since the plan was made.
         let changes = following.as_ref().map(|_| NetworkChanges::subscribe()).transpose()?;
@@ -468,13 +470,13 @@ async fn send(orders: &mut ChildStdin, what: &impl serde::Serialize) -> io::Resu
     orders.write_all(line.as_bytes()).await
 }
 
-fn ended(status: ExitStatus) -> Result<(), Failure> {
+fn ended(status: ExitStatus) -> Result<(), ExitReason> {
     match status.code().map(u8::try_from) {
         Some(Ok(0)) => Ok(()),
-        Some(Ok(told)) => Err(Failure::Told(told)),
+        Some(Ok(told)) => Err(ExitReason::Told(told)),
         _ => {
             let message = format!("the process without privileges has ended: {status}");
-            Err(Failure::System(io::Error::other(message)))
+            Err(ExitReason::System(io::Error::other(message)))
         }
     }
 }
@@ -554,7 +556,7 @@ impl Following {
 }
 
 /// Read the secret, which nobody but its owner may read.
-fn read_key(file: &Path) -> Result<Key, String> {
+fn read_key(file: &Path) -> Result<ProofKey, String> {
     let named = |problem: String| format!("{}: {problem}", file.display());
     let metadata = fs::metadata(file).map_err(|error| named(error.to_string()))?;
     if metadata.mode() & 0o077 != 0 {
@@ -562,7 +564,7 @@ fn read_key(file: &Path) -> Result<Key, String> {
         return Err(named(format!("others may read it (mode {mode:o}); run: chmod 600")));
     }
     let secret = fs::read(file).map_err(|error| named(error.to_string()))?;
-    Key::derive(&secret).map_err(|problem| named(problem.to_string()))
+    ProofKey::derive(&secret).map_err(|problem| named(problem.to_string()))
 }
 
 /// User and group of the process without privileges. Only root can change them. Inside a user

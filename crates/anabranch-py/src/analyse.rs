@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anabranch_trace::{AnalyseError, Input, Outcome, Rule, analyse as read, begins_capture};
+use anabranch_trace::{AnalyseError, Analysis, Input, Rule, analyse as read, begins_capture};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -53,7 +53,7 @@ fn failed(error: AnalyseError) -> PyErr {
     }
 }
 
-fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+fn dictionary<'py>(py: Python<'py>, outcome: &Analysis) -> PyResult<Bound<'py, PyDict>> {
     let damages = outcome.damages.iter().map(|damage| damage.as_ref().map(ToString::to_string));
     let result = PyDict::new(py);
     result.set_item("tables", dictionary_of_tables(py, &outcome.tables)?)?;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_batch::{
-    Batch, BatchError, Cell, Collector, CountersByName, Finished, Job, Journal, Kept, Key, Record,
-    Results, Rows, Values, require_integrity,
+    Batch, BatchError, Cell, Collector, CountersByName, Finished, Job, Journal, Kept, Results,
+    Rows, RunKey, RunRecord, Values, require_integrity,
 };
 use anabranch_sim::{Column, Table, empty_tables, metrics};
 use anabranch_wire::Instant;
@@ -28,13 +28,13 @@ fn failed(error: BatchError) -> PyErr {
 
 /// The results that are kept of a run.
 #[pyclass(frozen, module = "anabranch._core", name = "Record")]
-struct PyRecord(Record);
+struct PyRecord(RunRecord);
 
 #[pymethods]
 impl PyRecord {
     #[new]
     fn new(data: Vec<u8>) -> Self {
-        PyRecord(Record::from_bytes(data))
+        PyRecord(RunRecord::from_bytes(data))
     }
 
     /// Digest of the run; empty for a live run.
@@ -103,7 +103,7 @@ fn reduce(
     };
     let kept = Kept { blocks: keep_blocks, samples: keep_samples };
     let scenario = &scenario.scenario;
-    let record = Record::of(scenario, &finished, kept, |metrics| {
+    let record = RunRecord::of(scenario, &finished, kept, |metrics| {
         name.map_or(Ok(()), |name| {
             require_integrity(scenario, metrics, may_fail, || name.to_owned())
         })
@@ -245,17 +245,17 @@ impl PyJournal {
     }
 
     /// Returns `true` if the run with this key is finished. If so, it counts as used.
-    fn contains(&self, key: Key) -> bool {
+    fn contains(&self, key: RunKey) -> bool {
         self.0.contains(&key)
     }
 
     /// The record of the run with this key, or `None` if it is not finished.
-    fn find(&self, key: Key) -> PyResult<Option<PyRecord>> {
+    fn find(&self, key: RunKey) -> PyResult<Option<PyRecord>> {
         Ok(self.0.find(&key)?.map(PyRecord))
     }
 
     /// Append the record of a finished run.
-    fn add(&self, py: Python<'_>, key: Key, record: &PyRecord) -> PyResult<()> {
+    fn add(&self, py: Python<'_>, key: RunKey, record: &PyRecord) -> PyResult<()> {
         Ok(py.detach(|| self.0.add(&key, &record.0))?)
     }
 
@@ -265,7 +265,7 @@ impl PyJournal {
         &self,
         py: Python<'py>,
         scenarios: Vec<PyRef<'py, PyScenario>>,
-        runs: Vec<(usize, Key)>,
+        runs: Vec<(usize, RunKey)>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let mut collector = collector(&scenarios);
         for (scenario, key) in runs {
@@ -291,7 +291,7 @@ impl PyJournal {
 struct PyBatch(Mutex<Option<Batch>>);
 
 /// Cell, seed, key, whether to keep blocks and samples, and cost.
-type GivenJob = (usize, u64, Key, bool, bool, f64);
+type GivenJob = (usize, u64, RunKey, bool, bool, f64);
 
 #[pymethods]
 impl PyBatch {

@@ -2,7 +2,7 @@
 
 use anabranch_config::named;
 use anabranch_proto::platform::PlatformConfig;
-use anabranch_script::{EngineStack, Failure, Played, Script, Settings, play};
+use anabranch_script::{EngineStack, Played, Script, ScriptFailure, ScriptSettings, play};
 #[cfg(not(target_os = "linux"))]
 use pyo3::exceptions::PyOSError;
 use pyo3::exceptions::PyValueError;
@@ -41,7 +41,7 @@ fn conform<'py>(
     let played = py.detach(|| if live { play_live(&script) } else { Ok(play_engine(&script)) })?;
     let (verdict, reason) = match (&played.failure, &settings) {
         (None, _) => ("ok", None),
-        (Some(_), Settings { differs_live: Some(reason), .. }) if live => {
+        (Some(_), ScriptSettings { differs_live: Some(reason), .. }) if live => {
             ("differs", Some(reason.as_str()))
         }
         (Some(failure), _) => ("failed", Some(failure.what.as_str())),
@@ -83,7 +83,7 @@ fn dictionary<'py>(
     Ok(result)
 }
 
-fn details<'py>(py: Python<'py>, failure: &Failure) -> PyResult<Bound<'py, PyDict>> {
+fn details<'py>(py: Python<'py>, failure: &ScriptFailure) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("line", failure.line)?;
     result.set_item("what", &failure.what)?;

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Column, CustomPolicies, Options, Outcome, RunError, Table};
+use anabranch_sim::{Column, CustomPolicies, Options, RunError, RunOutcome, Table};
 use anabranch_wire::Instant;
 use pcap::Pcap;
 use pyo3::exceptions::PyRuntimeError;
@@ -74,7 +74,7 @@ fn execute(
     custom_policies: &[CustomPolicies],
     ledger: bool,
     stop: &mut dyn FnMut(Instant) -> bool,
-) -> Result<Outcome, RunError> {
+) -> Result<RunOutcome, RunError> {
     let capture = pcap.map(Pcap::into_capture).transpose()?;
     let options = Options::default()
         .capture(capture)
@@ -92,7 +92,7 @@ fn failed(error: RunError, file: &str) -> PyErr {
     }
 }
 
-fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+fn dictionary<'py>(py: Python<'py>, outcome: &RunOutcome) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("digest", format!("{:016x}", outcome.digest))?;
     result.set_item("virtual_ns", outcome.end.as_nanos())?;

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use anabranch_live::{Lateness, LiveError, Options, Outcome, Stack};
+    use anabranch_live::{HostStack, Lateness, LiveError, LiveOutcome, Options};
     use anabranch_sim::RunError;
     use anabranch_wire::Instant;
     use pyo3::exceptions::PyRuntimeError;
@@ -76,8 +76,8 @@ mod linux {
         dictionary(py, &outcome.map_err(failed)?)
     }
 
-    fn stack(name: &str) -> Stack {
-        if name == "kernel" { Stack::Kernel } else { Stack::Engine }
+    fn stack(name: &str) -> HostStack {
+        if name == "kernel" { HostStack::Kernel } else { HostStack::Engine }
     }
 
     pub(crate) fn failed(error: LiveError) -> PyErr {
@@ -96,7 +96,7 @@ mod linux {
         result.set_item("lateness_ns", [0.5, 0.99, 0.999, 1.0].map(nanos))
     }
 
-    fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    fn dictionary<'py>(py: Python<'py>, outcome: &LiveOutcome) -> PyResult<Bound<'py, PyDict>> {
         let result = PyDict::new(py);
         result.set_item("virtual_ns", outcome.end.as_nanos())?;
         result.set_item("segments", outcome.packets)?;

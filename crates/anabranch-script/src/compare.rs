@@ -3,7 +3,7 @@
 use anabranch_wire::mptcp::{AddAddr, CapableKeys, Control, Dss, MpCapable, MpJoin, WideOrNarrow};
 use anabranch_wire::{Checksum, DataSeq, Flags, Piece, Segment, TcpOptions};
 
-use crate::flows::{Flows, Keys};
+use crate::flows::{Flows, ScriptKeys};
 use crate::keys;
 use crate::notation;
 use crate::options::{AddressName, DataNumber, MappingSpec, OptionSpec, Value, Width};
@@ -278,7 +278,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn unexpected_dss(&mut self, what: &str, dss: &Dss, keys: Keys) {
+    fn unexpected_dss(&mut self, what: &str, dss: &Dss, keys: ScriptKeys) {
         let text = notation::dss_text(dss, keys.host_base(), keys.peer_base());
         self.differences.push(format!("unexpected {what}: {text}"));
     }
@@ -304,7 +304,7 @@ impl Comparison<'_> {
         self.value(name, &expected.value, relative as u64, None);
     }
 
-    fn mapping(&mut self, dss: &Dss, expected: &MappingSpec, keys: Keys) {
+    fn mapping(&mut self, dss: &Dss, expected: &MappingSpec, keys: ScriptKeys) {
         let Some(mapping) = dss.mapping else { return };
         self.data_number("dsn", &expected.data_seq, mapping.data_seq, keys.host_base());
         self.value("ssn", &expected.subflow_seq, u64::from(mapping.subflow_seq.0), None);

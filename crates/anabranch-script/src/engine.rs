@@ -12,18 +12,18 @@ use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
 use anabranch_wire::{Duration, Instant, Payload, Segment, SocketAddress};
 
 use crate::layout::Layout;
-use crate::settings::{Congestion, EndpointUse, Settings};
-use crate::stack::{CallState, Handle, SocketOption, Stack, StackError, StackInfo};
+use crate::settings::{Congestion, EndpointUse, ScriptSettings};
+use crate::stack::{CallState, Handle, SocketOption, StackError, StackInfo, StackUnderTest};
 
 /// An [`Endpoint`] and the sockets that a script has opened on it.
 pub struct EngineStack {
     now: Instant,
     endpoint: Endpoint,
-    settings: Settings,
+    settings: ScriptSettings,
     sockets: Vec<EngineSocket>,
     sent: VecDeque<(Instant, Segment)>,
     /// Reports of the engine about its connections.
-    known: BTreeMap<ConnectionId, Known>,
+    known: BTreeMap<ConnectionId, ConnectionStatus>,
 }
 
 impl fmt::Debug for EngineStack {
@@ -53,7 +53,7 @@ struct EngineSocket {
 }
 
 #[derive(Default)]
-struct Known {
+struct ConnectionStatus {
     connected: bool,
     /// An error that no call has returned yet.
     error: Option<&'static str>,
@@ -63,7 +63,7 @@ struct Known {
 
 impl EngineStack {
     /// Create a host as the header of a script describes it.
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &ScriptSettings) -> Self {
         let layout = Layout { ipv6: settings.ipv6 };
         EngineStack {
             now: Instant::ZERO,
@@ -171,7 +171,7 @@ fn errno(error: ConnectionError) -> Option<&'static str> {
     })
 }
 
-impl Stack for EngineStack {
+impl StackUnderTest for EngineStack {
     fn now(&self) -> Instant {
         self.now
     }

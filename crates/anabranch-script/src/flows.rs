@@ -34,12 +34,12 @@ pub(crate) struct Flow {
 
 /// The keys of one connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct ScriptKeys {
     pub(crate) host: Option<u64>,
     pub(crate) peer: Option<u64>,
 }
 
-impl Keys {
+impl ScriptKeys {
     /// The host's initial data sequence number.
     pub(crate) fn host_base(self) -> Option<DataSeq> {
         self.host.map(|key| DataSeq(keys::initial_data_seq(key)))
@@ -68,7 +68,7 @@ pub(crate) struct Flows {
     pub(crate) layout: Layout,
     peer_isn: u32,
     pub(crate) all: Vec<Flow>,
-    keys: Vec<Keys>,
+    keys: Vec<ScriptKeys>,
     pub(crate) variables: BTreeMap<String, u64>,
 }
 
@@ -77,11 +77,11 @@ impl Flows {
         Flows { layout, peer_isn, all: Vec::new(), keys: Vec::new(), variables: BTreeMap::new() }
     }
 
-    pub(crate) fn keys(&self, flow: usize) -> Keys {
+    pub(crate) fn keys(&self, flow: usize) -> ScriptKeys {
         self.keys[self.all[flow].connection]
     }
 
-    pub(crate) fn keys_mut(&mut self, flow: usize) -> &mut Keys {
+    pub(crate) fn keys_mut(&mut self, flow: usize) -> &mut ScriptKeys {
         &mut self.keys[self.all[flow].connection]
     }
 
@@ -145,12 +145,16 @@ impl Flows {
             ahead_in: 0,
             ahead_out: 0,
         });
-        self.keys.push(Keys::default());
+        self.keys.push(ScriptKeys::default());
         self.all.len() - 1
     }
 
     /// The connection with this token, derived from the key of the host or of the peer.
-    pub(crate) fn connection_of(&self, token: u32, key: fn(&Keys) -> Option<u64>) -> Option<usize> {
+    pub(crate) fn connection_of(
+        &self,
+        token: u32,
+        key: fn(&ScriptKeys) -> Option<u64>,
+    ) -> Option<usize> {
         self.keys.iter().position(|keys| key(keys).map(keys::token) == Some(token))
     }
 
@@ -159,7 +163,7 @@ impl Flows {
         self.keys.iter().rposition(|keys| keys.host.is_some())
     }
 
-    pub(crate) fn keys_of(&self, connection: usize) -> Keys {
+    pub(crate) fn keys_of(&self, connection: usize) -> ScriptKeys {
         self.keys[connection]
     }
 

@@ -2,9 +2,9 @@
 //!
 //! A script lists system calls, segments that a peer sends to the stack under test (`<`), and
 //! segments that the stack must send (`>`), each with its time. [`Script::parse`] reads a script
-//! and [`play`] plays it against a [`Stack`]. The [`EngineStack`] runs the engine in virtual time,
-//! and `anabranch-live` adds this host's kernel. docs/conformance.md in the repository describes
-//! the language.
+//! and [`play`] plays it against a [`StackUnderTest`]. The [`EngineStack`] runs the engine in virtual
+//! time, and `anabranch-live` adds this host's kernel. docs/conformance.md in the repository
+//! describes the language.
 //!
 //! ```
 //! use anabranch_script::{EngineStack, Script, play};
@@ -41,7 +41,7 @@ pub use cursor::ScriptError;
 pub use engine::EngineStack;
 pub use layout::{Layout, PEER_PORT, PORT};
 pub use play::{Played, play};
-pub use report::Failure;
+pub use report::ScriptFailure;
 pub use script::Script;
-pub use settings::{Congestion, EndpointUse, Settings};
-pub use stack::{CallState, Handle, SocketOption, Stack, StackError, StackInfo};
+pub use settings::{Congestion, EndpointUse, ScriptSettings};
+pub use stack::{CallState, Handle, SocketOption, StackError, StackInfo, StackUnderTest};

@@ -7,7 +7,7 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{CE, DataSeq, ECT_0, Flags, Segment, SeqNumber, TcpOptions};
 
-use crate::flows::{Flow, Flows, Keys};
+use crate::flows::{Flow, Flows, ScriptKeys};
 use crate::keys;
 use crate::script::PathName;
 
@@ -51,11 +51,11 @@ struct SideBases {
     others: SeqNumber,
     own_base: Option<DataSeq>,
     others_base: Option<DataSeq>,
-    keys: Keys,
+    keys: ScriptKeys,
 }
 
 impl SideBases {
-    fn new(flow: Option<&Flow>, keys: Option<Keys>, outgoing: bool) -> Self {
+    fn new(flow: Option<&Flow>, keys: Option<ScriptKeys>, outgoing: bool) -> Self {
         let host = flow.and_then(|flow| flow.host_isn).unwrap_or_default();
         let peer = flow.map(|flow| flow.peer_isn).unwrap_or_default();
         let keys = keys.unwrap_or_default();

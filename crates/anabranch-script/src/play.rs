@@ -8,18 +8,19 @@ use crate::compare::compare;
 use crate::compose::compose;
 use crate::flows::Flows;
 use crate::notation;
-use crate::report::Failure;
+use crate::report::ScriptFailure;
 use crate::script::{
-    Action, Call, CallResult, Event, Fact, FactValue, Moment, Relation, Script, SegmentSpec, Time,
+    Action, Call, CallResult, Fact, FactValue, Moment, Relation, Script, ScriptEvent, SegmentSpec,
+    Time,
 };
 use crate::sockets::{Returned, Sockets};
-use crate::stack::{Stack, StackError};
+use crate::stack::{StackError, StackUnderTest};
 
 /// The result of playing a script.
 #[derive(Clone, Debug)]
 pub struct Played {
     /// Reason for the failure; `None` if the stack did everything that the script expects.
-    pub failure: Option<Failure>,
+    pub failure: Option<ScriptFailure>,
     /// Every segment and call with its time, in script notation.
     pub log: Vec<String>,
 }
@@ -35,7 +36,7 @@ const LIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const SHOWN_BEFORE: usize = 6;
 
 /// Play `script` against `stack`.
-pub fn play(script: &Script, stack: &mut dyn Stack) -> Played {
+pub fn play(script: &Script, stack: &mut dyn StackUnderTest) -> Played {
     let mut player = Player::new(script, stack);
     let failure = player.run().err().map(|stop| player.failure(*stop));
     Played { failure, log: player.log.iter().map(|entry| player.text_of(entry)).collect() }
@@ -43,7 +44,7 @@ pub fn play(script: &Script, stack: &mut dyn Stack) -> Played {
 
 struct Player<'a> {
     script: &'a Script,
-    stack: &'a mut dyn Stack,
+    stack: &'a mut dyn StackUnderTest,
     flows: Flows,
     sockets: Sockets,
     /// The time of the previous event.
@@ -59,7 +60,7 @@ struct Player<'a> {
 
 /// A call that blocks.
 struct Pending<'a> {
-    event: &'a Event,
+    event: &'a ScriptEvent,
     call: &'a Call,
     earliest: Instant,
     latest: Instant,
@@ -87,17 +88,17 @@ struct Stop {
 }
 
 impl Stop {
-    fn new(event: &Event, what: impl Into<String>) -> Box<Self> {
+    fn new(event: &ScriptEvent, what: impl Into<String>) -> Box<Self> {
         let expected = Some(format!("{:<10} {}", event.time_text, event.text));
         let (line, what) = (event.line, what.into());
         Box::new(Stop { line, what, expected, actual: None, differences: Vec::new() })
     }
 }
 
-type Step<T> = Result<T, Box<Stop>>;
+type PlayResult<T> = Result<T, Box<Stop>>;
 
 impl<'a> Player<'a> {
-    fn new(script: &'a Script, stack: &'a mut dyn Stack) -> Self {
+    fn new(script: &'a Script, stack: &'a mut dyn StackUnderTest) -> Self {
         let flows = Flows::new(stack.layout(), script.settings.peer_isn);
         let tolerance = if stack.is_exact() { EXACT } else { script.settings.tolerance };
         Player {
@@ -114,7 +115,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn run(&mut self) -> Step<()> {
+    fn run(&mut self) -> PlayResult<()> {
         let script = self.script;
         for event in &script.events {
             self.play(event)?;
@@ -129,7 +130,7 @@ impl<'a> Player<'a> {
         self.expect_silence(last)
     }
 
-    fn play(&mut self, event: &'a Event) -> Step<()> {
+    fn play(&mut self, event: &'a ScriptEvent) -> PlayResult<()> {
         match &event.action {
             Action::Outbound(spec) => return self.outbound(event, spec),
             Action::Permitted(spec) => {
@@ -172,7 +173,7 @@ impl<'a> Player<'a> {
     }
 
     /// The time of an event other than an outgoing segment.
-    fn start(&self, event: &Event) -> Instant {
+    fn start(&self, event: &ScriptEvent) -> Instant {
         match event.time {
             Time::Any => self.base,
             Time::Exactly(at) | Time::Within(at, _) | Time::Blocking(at, _) => self.resolve(at),
@@ -200,7 +201,7 @@ impl<'a> Player<'a> {
     }
 
     /// Let time pass until `until`.
-    fn advance(&mut self, event: &Event, until: Instant) -> Step<()> {
+    fn advance(&mut self, event: &ScriptEvent, until: Instant) -> PlayResult<()> {
         while self.stack.now() < until {
             self.wait(event, until)?;
         }
@@ -208,7 +209,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    fn wait(&mut self, event: &Event, until: Instant) -> Step<()> {
+    fn wait(&mut self, event: &ScriptEvent, until: Instant) -> PlayResult<()> {
         self.stack.wait(until).map_err(|error| stuck(event, error))?;
         self.collect();
         self.try_pending()
@@ -223,7 +224,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn outbound(&mut self, event: &'a Event, spec: &SegmentSpec) -> Step<()> {
+    fn outbound(&mut self, event: &'a ScriptEvent, spec: &SegmentSpec) -> PlayResult<()> {
         let (earliest, latest) = self.bounds(event.time);
         self.collect();
         let found = loop {
@@ -311,7 +312,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn missing_segment(&self, event: &Event) -> Box<Stop> {
+    fn missing_segment(&self, event: &ScriptEvent) -> Box<Stop> {
         let due = self.words_for(event.time);
         let mut stop = Stop::new(event, format!("the stack did not send this segment by {due}"));
         if let Some((at, segment)) = self.waiting.front() {
@@ -321,7 +322,7 @@ impl<'a> Player<'a> {
         stop
     }
 
-    fn expect_silence(&self, last: &Event) -> Step<()> {
+    fn expect_silence(&self, last: &ScriptEvent) -> PlayResult<()> {
         let Some((at, segment)) = self.waiting.front() else { return Ok(()) };
         let mut stop = Stop::new(last, "the stack sent a segment that no line expects");
         stop.expected = None;
@@ -329,7 +330,7 @@ impl<'a> Player<'a> {
         Err(stop)
     }
 
-    fn call(&mut self, event: &'a Event, call: &'a Call, start: Instant) -> Step<()> {
+    fn call(&mut self, event: &'a ScriptEvent, call: &'a Call, start: Instant) -> PlayResult<()> {
         self.note(Logged::Text(event.text.clone()));
         let (earliest, latest) = match event.time {
             Time::Blocking(begin, end) => {
@@ -353,7 +354,7 @@ impl<'a> Player<'a> {
     }
 
     /// Check whether the blocked call can return.
-    fn try_pending(&mut self) -> Step<()> {
+    fn try_pending(&mut self) -> PlayResult<()> {
         let Some(Pending { event, call, earliest, latest }) = self.pending.take() else {
             return Ok(());
         };
@@ -377,7 +378,7 @@ impl<'a> Player<'a> {
     }
 
     /// Wait for the previous call to return.
-    fn finish_call(&mut self, event: &Event) -> Step<()> {
+    fn finish_call(&mut self, event: &ScriptEvent) -> PlayResult<()> {
         while let Some(pending) = &self.pending {
             let until = pending.latest + Duration::from_nanos(1);
             self.wait(event, until)?;
@@ -387,11 +388,11 @@ impl<'a> Player<'a> {
 
     fn assert(
         &mut self,
-        event: &Event,
+        event: &ScriptEvent,
         fact: Fact,
         relation: Relation,
         expected: FactValue,
-    ) -> Step<()> {
+    ) -> PlayResult<()> {
         let newest = self.sockets.newest();
         let info = newest.and_then(|socket| self.stack.info(socket));
         let Some(info) = info else {
@@ -433,7 +434,7 @@ impl<'a> Player<'a> {
         format!("{:<10.6} {text}", at.as_secs_f64())
     }
 
-    fn failure(&self, stop: Stop) -> Failure {
+    fn failure(&self, stop: Stop) -> ScriptFailure {
         let Stop { line, what, expected, actual, differences } = stop;
         let mut before: Vec<_> = self.log.iter().map(|entry| self.text_of(entry)).collect();
         if let Some(actual) = &actual
@@ -443,11 +444,11 @@ impl<'a> Player<'a> {
         }
         let before = before.split_off(before.len().saturating_sub(SHOWN_BEFORE));
         let file = self.script.file.clone();
-        Failure { file, line, what, expected, came: actual, differences, before }
+        ScriptFailure { file, line, what, expected, came: actual, differences, before }
     }
 }
 
-fn stuck(event: &Event, StackError(why): StackError) -> Box<Stop> {
+fn stuck(event: &ScriptEvent, StackError(why): StackError) -> Box<Stop> {
     Stop::new(event, format!("the script cannot continue: {why}"))
 }
 

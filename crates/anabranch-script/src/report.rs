@@ -8,7 +8,7 @@ const WIDTH: usize = 80;
 /// Reason for the failure of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Failure {
+pub struct ScriptFailure {
     /// Name of the script's file.
     pub file: String,
     /// The line that failed.
@@ -25,7 +25,7 @@ pub struct Failure {
     pub before: Vec<String>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ScriptFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}:{}: {}", self.file, self.line, self.what)?;
         let mut part = |title: &str, lines: &[String]| {

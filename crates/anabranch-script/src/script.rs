@@ -3,7 +3,7 @@
 use anabranch_wire::{Duration, Flags};
 
 use crate::options::OptionList;
-use crate::settings::Settings;
+use crate::settings::ScriptSettings;
 
 /// A parsed script.
 #[derive(Clone, Debug)]
@@ -13,13 +13,13 @@ pub struct Script {
     /// The first comment, which says what the script shows.
     pub shows: String,
     /// The settings of the header.
-    pub settings: Settings,
-    pub(crate) events: Vec<Event>,
+    pub settings: ScriptSettings,
+    pub(crate) events: Vec<ScriptEvent>,
 }
 
 /// One event of a script, which happens or must happen at its time.
 #[derive(Clone, Debug)]
-pub(crate) struct Event {
+pub(crate) struct ScriptEvent {
     pub(crate) line: u32,
     pub(crate) time: Time,
     /// The event as written, on one line, without its time.

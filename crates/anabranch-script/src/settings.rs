@@ -5,7 +5,7 @@ use anabranch_wire::Duration;
 
 /// The settings of a script's header, with defaults for missing ones.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ScriptSettings {
     /// Tolerance for the times of the kernel's segments.
     pub tolerance: Duration,
     /// Use IPv6 instead of IPv4.
@@ -62,9 +62,9 @@ pub enum EndpointUse {
     Signal,
 }
 
-impl Default for Settings {
+impl Default for ScriptSettings {
     fn default() -> Self {
-        Settings {
+        ScriptSettings {
             tolerance: Duration::from_millis(20),
             ipv6: false,
             platform: Platform::default(),

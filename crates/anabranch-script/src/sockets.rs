@@ -6,7 +6,7 @@ use anabranch_wire::Payload;
 
 use crate::layout::{PEER_PORT, PORT};
 use crate::script::{CallResult, SetOption, SystemCall};
-use crate::stack::{CallState, Handle, Stack};
+use crate::stack::{CallState, Handle, StackUnderTest};
 
 /// A socket of the script.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Sockets {
     /// Make a call, or check whether it can return now; `None` while it blocks.
     pub(crate) fn advance(
         &mut self,
-        stack: &mut dyn Stack,
+        stack: &mut dyn StackUnderTest,
         call: &SystemCall,
         result: &CallResult,
     ) -> Option<Returned> {
@@ -73,7 +73,7 @@ impl Sockets {
 
     fn on_socket(
         &mut self,
-        stack: &mut dyn Stack,
+        stack: &mut dyn StackUnderTest,
         call: &SystemCall,
         result: &CallResult,
         number: u32,

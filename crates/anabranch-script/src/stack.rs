@@ -50,7 +50,7 @@ pub struct StackInfo {
 pub struct StackError(pub String);
 
 /// A TCP stack under test. Calls never block: the player repeats a blocked call.
-pub trait Stack {
+pub trait StackUnderTest {
     /// The time since the script began.
     fn now(&self) -> Instant;
     /// Let time pass until `until`, or until something may have changed.

@@ -10,7 +10,7 @@ use anabranch_proto::congestion::{
 };
 use anabranch_proto::view::SubflowView;
 use anabranch_sim::scenario::{CustomNames, Scenario};
-use anabranch_sim::{CustomPolicies, Options, Outcome, RunError};
+use anabranch_sim::{CustomPolicies, Options, RunError, RunOutcome};
 
 /// [`Window`] does the arithmetic: whole segments, slow start, reduction, undo and idle periods.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ fn main() -> Result<(), RunError> {
 }
 
 /// Run the scenario with the congestion control above, or with the built-in one.
-fn run(decrease: Option<f64>) -> Result<Outcome, RunError> {
+fn run(decrease: Option<f64>) -> Result<RunOutcome, RunError> {
     let scenario = Scenario::from_toml(LOSSY, "lossy").expect("the scenario above is valid");
     let Some(decrease) = decrease else {
         return anabranch_sim::run(&scenario, 1, Options::default());
@@ -83,7 +83,7 @@ fn run(decrease: Option<f64>) -> Result<Outcome, RunError> {
     anabranch_sim::run(&scenario.with_custom(&names), 1, options)
 }
 
-fn print(name: &str, outcome: &Outcome) {
+fn print(name: &str, outcome: &RunOutcome) {
     let connections = outcome.table("connections").expect("every run has this table");
     let bytes =
         connections.column("bytes_delivered").expect("the table has this column").numbers()[0];

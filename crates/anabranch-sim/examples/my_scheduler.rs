@@ -5,7 +5,7 @@
 
 use anabranch_proto::scheduler::{Decision, ScheduleContext, Scheduler};
 use anabranch_sim::scenario::{CustomNames, Scenario};
-use anabranch_sim::{CustomPolicies, Options, Outcome, RunError};
+use anabranch_sim::{CustomPolicies, Options, RunError, RunOutcome};
 
 /// Chooses the subflow with the lowest round-trip time among those that have room for the data.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ fn main() -> Result<(), RunError> {
 }
 
 /// The outcomes with the built-in scheduler and with the scheduler above.
-fn run_both(seed: u64) -> Result<(Outcome, Outcome), RunError> {
+fn run_both(seed: u64) -> Result<(RunOutcome, RunOutcome), RunError> {
     let scenario = Scenario::from_toml(WIFI_3G, "wifi_3g").expect("the scenario above is valid");
     let built_in = anabranch_sim::run(&scenario, seed, Options::default())?;
 
@@ -64,12 +64,12 @@ fn run_both(seed: u64) -> Result<(Outcome, Outcome), RunError> {
     Ok((built_in, own))
 }
 
-fn print(whose: &str, seed: u64, outcome: &Outcome) {
+fn print(whose: &str, seed: u64, outcome: &RunOutcome) {
     let mbps = bytes_delivered(outcome) as f64 * 8e-6 / outcome.end.as_secs_f64();
     println!("{whose:8} seed {seed}: digest {:016x}, goodput {mbps:.3} Mbit/s", outcome.digest);
 }
 
-fn bytes_delivered(outcome: &Outcome) -> u64 {
+fn bytes_delivered(outcome: &RunOutcome) -> u64 {
     let connections = outcome.table("connections").expect("every run has this table");
     let delivered =
         connections.column("bytes_arrived_measured").expect("the table has this column");

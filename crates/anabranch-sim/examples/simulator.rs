@@ -4,7 +4,7 @@
 //! `cargo run --release -p anabranch-sim --example simulator`
 
 use anabranch_sim::scenario::{Scenario, ScenarioError};
-use anabranch_sim::{Options, Outcome, run};
+use anabranch_sim::{Options, RunOutcome, run};
 use anabranch_wire::Duration;
 
 const SCENARIO: &str = r#"
@@ -66,7 +66,7 @@ fn measure(scenario: &Scenario, delay_ms: u64, seed: u64) -> Measured {
     }
 }
 
-fn column(outcome: &Outcome, table: &str, column: &str) -> Vec<u64> {
+fn column(outcome: &RunOutcome, table: &str, column: &str) -> Vec<u64> {
     let column = outcome.table(table).and_then(|table| table.column(column));
     column.expect("every run has this table and this column").numbers()
 }

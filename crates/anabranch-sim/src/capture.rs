@@ -4,7 +4,7 @@ use core::fmt;
 use std::io::Write;
 
 use anabranch_net::Side;
-use anabranch_wire::pcap::{Direction, InterfaceId, PcapWriter};
+use anabranch_wire::pcap::{InterfaceId, PacketDirection, PcapWriter};
 use anabranch_wire::{Instant, Packet};
 
 use crate::error::RunError;
@@ -107,7 +107,7 @@ impl<'a> CaptureFile<'a> {
         now: Instant,
         path: usize,
         side: Side,
-        direction: Direction,
+        direction: PacketDirection,
         packet: &Packet,
     ) -> Result<(), RunError> {
         let Some(interface) = self.interfaces[path][side as usize] else { return Ok(()) };

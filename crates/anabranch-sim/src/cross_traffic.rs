@@ -1,7 +1,7 @@
 //! Builds datagram sources at the hosts from the cross-traffic of a scenario.
 
 use anabranch_net::Side;
-use anabranch_net::network::{Source, Traffic};
+use anabranch_net::network::{Traffic, TrafficSource};
 use anabranch_net::rng::stream_seed;
 use anabranch_wire::{Instant, Packet, SocketAddress};
 
@@ -41,7 +41,7 @@ pub(crate) fn traffic_of(
     Traffic { towards: side.opposite(), path: number, source: Box::new(udp) }
 }
 
-impl Source for UdpOnOff {
+impl TrafficSource for UdpOnOff {
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         UdpOnOff::poll_transmit(self, now).map(Packet::from)
     }

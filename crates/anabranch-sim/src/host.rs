@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::custom_policies::{self, CustomPolicies, CustomPoliciesError, Owner, PathNames};
 use crate::scenario::{self, Change, CongestionControl, LinkState, Policy};
 use crate::states::StateSpan;
-use crate::statistics::{ConnectionTotals, Observed, Progress, SubflowTotals};
+use crate::statistics::{ConnectionState, ConnectionTotals, Observed, SubflowTotals};
 use crate::topology;
 use crate::workload::{Sender, Sink, Socket};
 
@@ -40,7 +40,7 @@ struct EngineApp {
 }
 
 /// A host on the links of a simulation. Its methods have the same names as the engine's.
-pub(crate) trait Host: Observed {
+pub(crate) trait SimulatedHost: Observed {
     /// A packet arrives.
     fn handle_packet(&mut self, now: Instant, packet: Packet);
     /// Do the work that is due.
@@ -360,7 +360,7 @@ impl EngineHost {
     }
 }
 
-impl Host for EngineHost {
+impl SimulatedHost for EngineHost {
     #[inline(always)] // A packet is large: copy it once only.
     fn handle_packet(&mut self, now: Instant, packet: Packet) {
         match packet {
@@ -434,11 +434,11 @@ impl Observed for EngineHost {
         self.arrived_at_engine(connection).map_or(read, |arrived| arrived.bytes.max(read))
     }
 
-    fn progress(&self, connection: usize) -> Progress {
+    fn progress(&self, connection: usize) -> ConnectionState {
         match &self.apps[connection] {
-            EngineApp { failed: true, .. } => Progress::Failed,
-            EngineApp { closed: true, .. } => Progress::Closed,
-            _ => Progress::Underway,
+            EngineApp { failed: true, .. } => ConnectionState::Failed,
+            EngineApp { closed: true, .. } => ConnectionState::Closed,
+            _ => ConnectionState::Underway,
         }
     }
 

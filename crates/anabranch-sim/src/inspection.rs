@@ -2,7 +2,7 @@
 
 use anabranch_net::Side;
 use anabranch_net::network::{LinkId, Tap};
-use anabranch_wire::pcap::Direction;
+use anabranch_wire::pcap::PacketDirection;
 use anabranch_wire::{Instant, Packet};
 use core::fmt;
 
@@ -111,7 +111,7 @@ impl<'c> Inspection<'c> {
             if let Some(arrivals) = &mut records.arrivals {
                 arrivals.on_sent(now, sender, path, packet);
             }
-            records.capture(now, sender, path, Direction::Outbound, packet)?;
+            records.capture(now, sender, path, PacketDirection::Outbound, packet)?;
         }
         if self.round_trip { round_trip(packet) } else { Ok(()) }
     }
@@ -144,7 +144,7 @@ impl Records<'_> {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.on_arrival(now, receiver, path, packet);
         }
-        self.capture(now, receiver, path, Direction::Inbound, packet)
+        self.capture(now, receiver, path, PacketDirection::Inbound, packet)
     }
 
     fn capture(
@@ -152,7 +152,7 @@ impl Records<'_> {
         now: Instant,
         side: Side,
         path: usize,
-        direction: Direction,
+        direction: PacketDirection,
         packet: &Packet,
     ) -> Result<(), RunError> {
         match &mut self.capture {

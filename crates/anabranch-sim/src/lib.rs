@@ -1,7 +1,7 @@
 //! Simulate Multipath TCP in virtual time: hosts, applications, paths, and tables of results.
 //!
 //! A [`scenario::Scenario`] describes paths, connections and workloads. It is read from TOML or
-//! built in code. [`run`] executes it with a seed. The [`Outcome`] holds tables, counters and a
+//! built in code. [`run`] executes it with a seed. The [`RunOutcome`] holds tables, counters and a
 //! digest of all packets. Version, scenario and seed determine it completely.
 //!
 //! ```
@@ -68,7 +68,7 @@ pub use custom_policies::{
 };
 pub use error::RunError;
 pub use recorder::empty_tables;
-pub use run_loop::{Options, Outcome};
+pub use run_loop::{Options, RunOutcome};
 pub use simulation::{Simulation, run};
 
 /// `cargo test` runs the Rust code of the page about policies.
@@ -85,7 +85,8 @@ pub mod driver {
     pub use crate::network::network;
     pub use crate::recorder::Recorder;
     pub use crate::statistics::{
-        ConnectionTotals, FallbackReason, Hosts, Observed, Progress, SubflowKey, SubflowTotals,
+        ConnectionState, ConnectionTotals, FallbackReason, Hosts, Observed, SubflowKey,
+        SubflowTotals,
     };
     pub use crate::topology::{
         client_address, client_address_in, path_of, port_of, server_address, server_address_in,

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use crate::capture::{Capture, CaptureFile};
 use crate::custom_policies::{self, CustomPolicies};
 use crate::error::RunError;
-use crate::host::{EngineHost, EngineOptions, Host, address_change};
+use crate::host::{EngineHost, EngineOptions, SimulatedHost, address_change};
 use crate::inspection::Inspection;
 use crate::ledger::{Arrivals, Ledger};
 use crate::network::network;
@@ -62,7 +62,7 @@ impl fmt::Debug for Options<'_> {
 
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Fingerprint of all packets that entered a link.
     pub digest: u64,
     /// Segments sent by both hosts.
@@ -79,7 +79,7 @@ pub struct Outcome {
     pub capture_full_at: Option<Instant>,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The table with this name: `connections`, `subflows`, `links` or one of the time series.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == name)
@@ -186,7 +186,7 @@ impl<'c> RunLoop<'c, EngineHost> {
     }
 }
 
-impl<H: Host> RunLoop<'_, H> {
+impl<H: SimulatedHost> RunLoop<'_, H> {
     /// Execute all events until `until`, which is not after the end of the run.
     pub(crate) fn execute_until(&mut self, until: Instant) -> Result<(), RunError> {
         loop {
@@ -400,7 +400,7 @@ impl<H: Host> RunLoop<'_, H> {
         self.hosts_due[side as usize] = due.unwrap_or(Instant::FAR_FUTURE);
     }
 
-    pub(crate) fn conclude(mut self) -> Outcome {
+    pub(crate) fn conclude(mut self) -> RunOutcome {
         if let Some(arrivals) = self.network.tap_mut().arrivals_mut() {
             arrivals.on_end(self.now, &self.hosts);
         }
@@ -411,7 +411,7 @@ impl<H: Host> RunLoop<'_, H> {
             .zip(arrivals)
             .map(|(ledger, arrivals)| ledger.finish(self.now, &self.hosts, paths, arrivals));
         let hosts = observed(&self.hosts);
-        Outcome {
+        RunOutcome {
             segments: self.segments,
             data_segments_delivered: self.data_segments_delivered,
             end: self.now,
@@ -427,6 +427,6 @@ impl<H: Host> RunLoop<'_, H> {
     }
 }
 
-fn observed<H: Host>(hosts: &[H; 2]) -> Hosts<'_> {
+fn observed<H: SimulatedHost>(hosts: &[H; 2]) -> Hosts<'_> {
     hosts.each_ref().map(|host| host as _)
 }

@@ -9,7 +9,7 @@ use core::fmt;
 
 use crate::error::RunError;
 use crate::host::EngineHost;
-use crate::run_loop::{Options, Outcome, RunLoop};
+use crate::run_loop::{Options, RunLoop, RunOutcome};
 use crate::scenario::{Change, Scenario};
 
 /// Run `scenario` with `seed`.
@@ -17,7 +17,7 @@ use crate::scenario::{Change, Scenario};
 /// # Errors
 /// [`RunError`] if the capture cannot be written, if the round-trip check fails, if the
 /// user-defined policies do not match the scenario, or if the run was stopped.
-pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, RunError> {
+pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<RunOutcome, RunError> {
     let mut simulation = Simulation::new(scenario, seed, options)?;
     simulation.step_until(Instant::FAR_FUTURE)?;
     Ok(simulation.finish())
@@ -154,7 +154,7 @@ impl<'c> Simulation<'c> {
     }
 
     /// The outcome of the run, or of its part until now.
-    pub fn finish(self) -> Outcome {
+    pub fn finish(self) -> RunOutcome {
         self.0.conclude()
     }
 

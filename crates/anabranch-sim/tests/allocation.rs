@@ -5,7 +5,7 @@ mod common;
 use std::alloc::System;
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Options, RunOutcome};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -28,7 +28,7 @@ fn scenario(paths: &[&str], connection: &str, duration: &str) -> Scenario {
     Scenario::from_toml(&toml, "steady.toml").expect("a valid scenario")
 }
 
-fn allocations(scenario: &Scenario) -> (usize, Outcome) {
+fn allocations(scenario: &Scenario) -> (usize, RunOutcome) {
     let region = Region::new(ALLOCATOR);
     let outcome = anabranch_sim::run(scenario, 1, Options::default()).expect("the run completes");
     let change = region.change();
@@ -38,7 +38,7 @@ fn allocations(scenario: &Scenario) -> (usize, Outcome) {
 /// Allocations of a run and of a run twice as long. A difference is measured again in longer runs: a
 /// queue that reaches a new largest length allocates once, and so does the test harness when a test
 /// takes more than a minute.
-fn half_and_whole(scenario: impl Fn(&str) -> Scenario) -> [(usize, Outcome); 2] {
+fn half_and_whole(scenario: impl Fn(&str) -> Scenario) -> [(usize, RunOutcome); 2] {
     let measure = |durations: [&str; 2]| durations.map(|each| allocations(&scenario(each)));
     let measured = measure(["20s", "40s"]);
     if measured[1].0 <= measured[0].0 { measured } else { measure(["40s", "80s"]) }

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, HashMap};
 use anabranch_wire::{CapturedChecksum, CapturedSegment, Flags, Instant, TcpOptions};
 
 use crate::connection::{Connection, Protocol};
-use crate::copies::Copies;
+use crate::copies::CopyDetector;
 use crate::input::Sighting;
 use crate::keys::Version;
 use crate::options;
 use crate::rules::Rule;
 use crate::subflow::{Subflow, SubflowKind};
-use crate::survey::{Choice, FlowKey, MOST_FLOWS, Part, USUAL_MSS};
-use crate::tables::{FirstSack, Kind, SegmentRow, Segments};
+use crate::survey::{FlowKey, MOST_FLOWS, Part, USUAL_MSS, ViewChoice};
+use crate::tables::{FirstSack, SegmentKind, SegmentRow, Segments};
 use crate::watch::{At, Watch, Whom};
 
 /// The state of the analysis.
 #[derive(Default)]
 pub(crate) struct Analyser {
-    choices: HashMap<FlowKey, Choice>,
+    choices: HashMap<FlowKey, ViewChoice>,
     flows: HashMap<FlowKey, u32>,
     /// Connections and hosts by their tokens.
     pub(crate) tokens: HashMap<u32, (u32, usize)>,
@@ -30,7 +30,7 @@ pub(crate) struct Analyser {
     pub(crate) connections: Vec<Connection>,
     pub(crate) segments: Segments,
     pub(crate) watch: Watch,
-    copies: Copies,
+    copies: CopyDetector,
     /// Number of packets that other places show as well.
     pub(crate) doubles: u64,
     /// Number of packets that were captured twice in one view.
@@ -41,7 +41,7 @@ pub(crate) struct Analyser {
 }
 
 /// The segment being processed.
-pub(crate) struct Step<'a> {
+pub(crate) struct SegmentContext<'a> {
     pub(crate) at: At,
     pub(crate) subflow: usize,
     /// 0 if the host that opened the subflow sent the segment, otherwise 1.
@@ -55,7 +55,7 @@ pub(crate) struct Step<'a> {
 
 impl Analyser {
     /// Follow each flow from the place that was chosen for it.
-    pub(crate) fn new(choices: HashMap<FlowKey, Choice>) -> Self {
+    pub(crate) fn new(choices: HashMap<FlowKey, ViewChoice>) -> Self {
         Analyser { choices, ..Analyser::default() }
     }
 
@@ -100,12 +100,13 @@ impl Analyser {
             state.lacks_options = true;
             self.without_options.entry(at.file).or_insert((0, at.packet)).0 += 1;
         }
-        let step = Step { at, subflow, direction, sighting, options, has_all_options, flags };
+        let step =
+            SegmentContext { at, subflow, direction, sighting, options, has_all_options, flags };
         self.step(&step, is_mptcp);
     }
 
     /// Process a segment in a host's order: handshake, signals, data, acknowledgements.
-    fn step(&mut self, step: &Step<'_>, is_mptcp: bool) {
+    fn step(&mut self, step: &SegmentContext<'_>, is_mptcp: bool) {
         let is_other = self.subflows[step.subflow].is_other_version;
         if is_mptcp && !is_other {
             self.check_form(step);
@@ -161,7 +162,7 @@ impl Analyser {
         index
     }
 
-    fn check_form(&mut self, step: &Step<'_>) {
+    fn check_form(&mut self, step: &SegmentContext<'_>) {
         let whom = self.whom(step);
         let version = self.version(step);
         let watch = &mut self.watch;
@@ -171,7 +172,7 @@ impl Analyser {
     }
 
     /// Process FIN and RST.
-    fn ending(&mut self, step: &Step<'_>) {
+    fn ending(&mut self, step: &SegmentContext<'_>) {
         if step.flags.contains(Flags::RST) {
             let control = step.options.control.as_deref();
             let reason = control.and_then(|control| control.reset);
@@ -206,7 +207,7 @@ impl Analyser {
         }
     }
 
-    fn note_time(&mut self, step: &Step<'_>) {
+    fn note_time(&mut self, step: &SegmentContext<'_>) {
         let subflow = &self.subflows[step.subflow];
         let Some(index) = subflow.connection else { return };
         let host = step.direction ^ usize::from(subflow.is_turned);
@@ -219,7 +220,7 @@ impl Analyser {
     }
 
     /// The subflow and the direction of a segment.
-    pub(crate) fn whom(&self, step: &Step<'_>) -> Whom {
+    pub(crate) fn whom(&self, step: &SegmentContext<'_>) -> Whom {
         let subflow = &self.subflows[step.subflow];
         Whom {
             connection: subflow.connection,
@@ -228,19 +229,19 @@ impl Analyser {
         }
     }
 
-    pub(crate) fn event(&mut self, step: &Step<'_>, name: &'static str, detail: String) {
+    pub(crate) fn event(&mut self, step: &SegmentContext<'_>, name: &'static str, detail: String) {
         let whom = self.whom(step);
         self.watch.event(step.at, whom, name, detail);
     }
 
-    pub(crate) fn violation(&mut self, step: &Step<'_>, rule: Rule, text: String) {
+    pub(crate) fn violation(&mut self, step: &SegmentContext<'_>, rule: Rule, text: String) {
         self.violation_with(step, &[], rule, text);
     }
 
     /// Record a violation that concerns `others` as well.
     pub(crate) fn violation_with(
         &mut self,
-        step: &Step<'_>,
+        step: &SegmentContext<'_>,
         others: &[At],
         rule: Rule,
         text: String,
@@ -251,13 +252,13 @@ impl Analyser {
     }
 
     /// The version of Multipath TCP of a segment's connection, if it is known.
-    pub(crate) fn version(&self, step: &Step<'_>) -> Option<Version> {
+    pub(crate) fn version(&self, step: &SegmentContext<'_>) -> Option<Version> {
         let connection = self.subflows[step.subflow].connection?;
         self.connections[connection as usize].version()
     }
 
     /// The connection of a segment's subflow, and which of its hosts sent the segment.
-    pub(crate) fn home(&mut self, step: &Step<'_>) -> Option<(&mut Connection, usize)> {
+    pub(crate) fn home(&mut self, step: &SegmentContext<'_>) -> Option<(&mut Connection, usize)> {
         let subflow = &self.subflows[step.subflow];
         let index = subflow.connection?;
         let host = step.direction ^ usize::from(subflow.is_turned);
@@ -281,7 +282,7 @@ impl Analyser {
     }
 
     /// The segment's row in the table of segments.
-    pub(crate) fn row(&self, step: &Step<'_>) -> SegmentRow {
+    pub(crate) fn row(&self, step: &SegmentContext<'_>) -> SegmentRow {
         let segment = &step.sighting.segment;
         SegmentRow {
             time: step.at.time.as_nanos(),
@@ -290,7 +291,7 @@ impl Analyser {
             subflow: step.subflow as u32,
             direction: step.direction as u8,
             flags: step.flags.0,
-            kind: Kind::None,
+            kind: SegmentKind::None,
             seq: segment.header.seq.0,
             ack: segment.header.ack.0,
             len: segment.payload_len as u32,

@@ -3,7 +3,7 @@
 use crate::analyser::Analyser;
 use crate::error::AnalyseError;
 use crate::input::{Input, Packets};
-use crate::report::{self, Outcome};
+use crate::report::{self, Analysis};
 use crate::survey::Survey;
 
 /// Read captures, merge them by time, and reconstruct their connections.
@@ -13,11 +13,11 @@ use crate::survey::Survey;
 ///
 /// # Errors
 /// If a file cannot be opened or is not a capture, or if `progress` returns `false`. A damaged file is
-/// read up to the damage: see [`Outcome::damages`].
+/// read up to the damage: see [`Analysis::damages`].
 pub fn analyse(
     inputs: &[Input<'_>],
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Outcome, AnalyseError> {
+) -> Result<Analysis, AnalyseError> {
     let bytes: u64 = inputs.iter().map(Input::bytes_len).sum();
     let mut survey = Survey::default();
     let mut packets = Packets::open(inputs)?;

@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     pub(crate) is_confirmed: bool,
     /// The data that each host sends.
     pub(crate) streams: [Stream; 2],
-    pub(crate) fallback: Option<Fallback>,
+    pub(crate) fallback: Option<ObservedFallback>,
     /// Time at which each host announced its fallback to TCP.
     pub(crate) gave_up: [Option<Instant>; 2],
     /// Addresses that each host announced, by identifier.
@@ -54,7 +54,7 @@ pub(crate) struct Connection {
 
 /// The reason of a connection's fallback to TCP.
 #[derive(Debug)]
-pub(crate) struct Fallback {
+pub(crate) struct ObservedFallback {
     pub(crate) at: At,
     pub(crate) why: &'static str,
 }
@@ -131,7 +131,7 @@ impl Connection {
     pub(crate) fn fall_back(&mut self, at: At, why: &'static str) -> bool {
         let first = self.fallback.is_none();
         if first {
-            self.fallback = Some(Fallback { at, why });
+            self.fallback = Some(ObservedFallback { at, why });
         }
         first
     }

@@ -8,9 +8,9 @@ use anabranch_wire::{Checksum, Flags, Instant};
 
 use crate::input::Sighting;
 
-/// The packets of the last moments.
+/// Detects copies among the packets of the last moments.
 #[derive(Default)]
-pub(crate) struct Copies {
+pub(crate) struct CopyDetector {
     recent: HashMap<u64, Seen>,
     order: VecDeque<(Instant, u64)>,
 }
@@ -21,7 +21,7 @@ struct Seen {
     place: u32,
 }
 
-impl Copies {
+impl CopyDetector {
     /// Returns `true` if the packet is a copy of an earlier one. Otherwise remembers it. `rtt` is
     /// the round-trip time of the handshake in nanoseconds, if it is known.
     pub(crate) fn is_copy(&mut self, sighting: &Sighting<'_>, rtt: Option<u64>) -> bool {

@@ -3,18 +3,18 @@
 use anabranch_wire::mptcp::{CapableKeys, Mapping, WideOrNarrow};
 use anabranch_wire::{DataSeq, Flags, SeqNumber};
 
-use crate::analyser::{Analyser, Step};
+use crate::analyser::{Analyser, SegmentContext};
 use crate::connection::{Connection, Protocol};
 use crate::rules::Rule;
 use crate::stream::Taken;
 use crate::subflow::{Declared, Half, Subflow, SubflowKind, Sum};
-use crate::tables::{Kind, SegmentRow};
+use crate::tables::{SegmentKind, SegmentRow};
 use crate::words::counted;
 
 impl Analyser {
     /// Assign a subflow without captured handshake to the connection with close data sequence
     /// numbers.
-    pub(crate) fn find_connection(&mut self, step: &Step<'_>) {
+    pub(crate) fn find_connection(&mut self, step: &SegmentContext<'_>) {
         let Some(dss) = step.options.dss else { return };
         let subflow = &self.subflows[step.subflow];
         if subflow.connection.is_some() {
@@ -56,7 +56,7 @@ impl Analyser {
     }
 
     /// Process the payload and the mapping of a segment, and return the segment's row.
-    pub(crate) fn carry(&mut self, step: &Step<'_>, is_decoded: bool) -> SegmentRow {
+    pub(crate) fn carry(&mut self, step: &SegmentContext<'_>, is_decoded: bool) -> SegmentRow {
         let mut row = self.row(step);
         let segment = &step.sighting.segment;
         let seq = segment.header.seq + u32::from(step.flags.contains(Flags::SYN));
@@ -82,7 +82,7 @@ impl Analyser {
         row
     }
 
-    fn event_once_fin(&mut self, step: &Step<'_>, end: i64) {
+    fn event_once_fin(&mut self, step: &SegmentContext<'_>, end: i64) {
         if self.subflows[step.subflow].halves[step.direction].next <= end {
             let half = &mut self.subflows[step.subflow].halves[step.direction];
             if half.seen.count(end, end + 1) == 0 && half.acked.unwrap_or(0) <= end {
@@ -92,7 +92,7 @@ impl Analyser {
     }
 
     /// Process a mapping declared by DSS, or by MP_CAPABLE with the first data.
-    fn mapping(&mut self, step: &Step<'_>, payload: (i64, i64), row: &mut SegmentRow) {
+    fn mapping(&mut self, step: &SegmentContext<'_>, payload: (i64, i64), row: &mut SegmentRow) {
         let capable = step.options.control.as_deref().and_then(|control| control.capable);
         if let Some(CapableKeys::WithData { data_len, checksum, .. }) =
             capable.map(|capable| capable.keys)
@@ -116,7 +116,7 @@ impl Analyser {
 
     fn declare(
         &mut self,
-        step: &Step<'_>,
+        step: &SegmentContext<'_>,
         mapping: Mapping,
         data_fin: bool,
         payload: (i64, i64),
@@ -155,7 +155,7 @@ impl Analyser {
 
     /// The data sequence number of a place, if all of its 64 bits are known: checksums cover them.
     /// `None` as well if the hosts are not known to use checksums.
-    fn whole_number(&mut self, step: &Step<'_>, place: i64) -> Option<DataSeq> {
+    fn whole_number(&mut self, step: &SegmentContext<'_>, place: i64) -> Option<DataSeq> {
         let (connection, host) = self.home(step)?;
         let is_checked = connection.is_checked() && connection.has_checksums() == Some(true);
         let stream = &connection.streams[host];
@@ -165,7 +165,7 @@ impl Analyser {
     /// Process a mapping of `bytes` bytes to the data at offset `data`.
     fn declare_bytes(
         &mut self,
-        step: &Step<'_>,
+        step: &SegmentContext<'_>,
         mapping: Mapping,
         bytes: u16,
         data: i64,
@@ -204,7 +204,7 @@ impl Analyser {
         }
     }
 
-    fn check_checksum_presence(&mut self, step: &Step<'_>, mapping: Mapping) {
+    fn check_checksum_presence(&mut self, step: &SegmentContext<'_>, mapping: Mapping) {
         let Some((connection, _)) = self.home(step) else { return };
         if mapping.len == 0 || !connection.is_checked() {
             return;
@@ -224,7 +224,7 @@ impl Analyser {
     }
 
     /// Process an infinite mapping: from here on the connection is TCP. RFC 8684 §3.7.
-    fn infinite_mapping(&mut self, step: &Step<'_>, mapping: Mapping, data: i64) {
+    fn infinite_mapping(&mut self, step: &SegmentContext<'_>, mapping: Mapping, data: i64) {
         let seq = step.sighting.segment.header.seq;
         let half = &mut self.subflows[step.subflow].halves[step.direction];
         let start = half.place_of_ssn(mapping.subflow_seq, seq);
@@ -240,7 +240,7 @@ impl Analyser {
         self.fall_back(step, "infinite mapping");
     }
 
-    fn data_fin(&mut self, step: &Step<'_>, place: i64) {
+    fn data_fin(&mut self, step: &SegmentContext<'_>, place: i64) {
         let Analyser { subflows, connections, watch, .. } = self;
         let Some((connection, host)) = home(subflows, connections, step) else { return };
         let stream = &mut connection.streams[host];
@@ -267,7 +267,7 @@ impl Analyser {
     /// Process the payload at `start..end` of its subflow.
     fn payload(
         &mut self,
-        step: &Step<'_>,
+        step: &SegmentContext<'_>,
         (start, end): (i64, i64),
         is_decoded: bool,
         row: &mut SegmentRow,
@@ -279,7 +279,7 @@ impl Analyser {
         half.segments += 1;
         half.bytes += fresh as u64;
         half.retransmitted += again as u64;
-        row.kind = if fresh == 0 { Kind::Retransmission } else { Kind::New };
+        row.kind = if fresh == 0 { SegmentKind::Retransmission } else { SegmentKind::New };
         if !is_decoded
             || self.subflows[step.subflow].connection.is_none()
             || step.flags.contains(Flags::SYN)
@@ -296,7 +296,7 @@ impl Analyser {
         let half = &mut self.subflows[step.subflow].halves[step.direction];
         half.reinjected += repeated as u64;
         if fresh > 0 && taken.new == 0 && repeated > 0 {
-            row.kind = Kind::Reinjection;
+            row.kind = SegmentKind::Reinjection;
         }
         let sums = match fresh > 0 {
             true => {
@@ -321,7 +321,7 @@ impl Analyser {
     /// Process the data that the subflow's bytes `start..end` map to.
     fn process_data(
         &mut self,
-        step: &Step<'_>,
+        step: &SegmentContext<'_>,
         (start, end): (i64, i64),
         row: &mut SegmentRow,
     ) -> Taken {
@@ -370,7 +370,7 @@ impl Analyser {
         all
     }
 
-    fn judge_sum(&mut self, step: &Step<'_>, sum: &Sum, start: i64) {
+    fn judge_sum(&mut self, step: &SegmentContext<'_>, sum: &Sum, start: i64) {
         match sum.verifies(start) {
             Some(true) => {
                 if let Some((connection, _)) = self.home(step) {
@@ -396,7 +396,7 @@ impl Analyser {
     }
 
     /// Process a segment's acknowledgement and its window.
-    pub(crate) fn acknowledgement(&mut self, step: &Step<'_>) {
+    pub(crate) fn acknowledgement(&mut self, step: &SegmentContext<'_>) {
         if step.flags.contains(Flags::RST) || !step.flags.contains(Flags::ACK) {
             return self.open_window(step, None);
         }
@@ -408,7 +408,7 @@ impl Analyser {
         self.open_window(step, data_ack);
     }
 
-    fn open_window(&mut self, step: &Step<'_>, data_ack: Option<WideOrNarrow>) {
+    fn open_window(&mut self, step: &SegmentContext<'_>, data_ack: Option<WideOrNarrow>) {
         if step.flags.contains(Flags::RST) || self.subflows[step.subflow].is_other_version {
             return;
         }
@@ -455,18 +455,18 @@ impl Analyser {
     }
 
     /// Record a violation about data, unless the connection has fallen back to TCP.
-    fn data_violation(&mut self, step: &Step<'_>, rule: Rule, text: String) {
+    fn data_violation(&mut self, step: &SegmentContext<'_>, rule: Rule, text: String) {
         if self.is_checked(step) {
             self.violation(step, rule, text);
         }
     }
 
-    fn is_checked(&mut self, step: &Step<'_>) -> bool {
+    fn is_checked(&mut self, step: &SegmentContext<'_>) -> bool {
         self.home(step).is_some_and(|(connection, _)| connection.is_checked())
     }
 
     /// Add window and DATA_ACK to the row of a segment.
-    pub(crate) fn complete_row(&mut self, step: &Step<'_>, row: &mut SegmentRow) {
+    pub(crate) fn complete_row(&mut self, step: &SegmentContext<'_>, row: &mut SegmentRow) {
         row.window = self.subflows[step.subflow].window(step);
         let data_ack = step.options.dss.and_then(|dss| dss.data_ack);
         let Some((connection, host)) = self.home(step) else { return };
@@ -480,7 +480,7 @@ impl Analyser {
 
 impl Subflow {
     /// The receive window of a segment in bytes, if the window scale is known.
-    fn window(&self, step: &Step<'_>) -> Option<u64> {
+    fn window(&self, step: &SegmentContext<'_>) -> Option<u64> {
         let window = u64::from(step.sighting.segment.header.window);
         if step.flags.contains(Flags::SYN) {
             return Some(window);
@@ -509,7 +509,7 @@ fn remove_unmapped(half: &mut Half, start: i64, end: i64) -> Vec<(i64, i64)> {
 fn home<'c>(
     subflows: &[Subflow],
     connections: &'c mut [Connection],
-    step: &Step<'_>,
+    step: &SegmentContext<'_>,
 ) -> Option<(&'c mut Connection, usize)> {
     let subflow = &subflows[step.subflow];
     let host = step.direction ^ usize::from(subflow.is_turned);

@@ -3,7 +3,7 @@
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, MpJoin};
 use anabranch_wire::{Flags, Instant};
 
-use crate::analyser::{Analyser, Step, since};
+use crate::analyser::{Analyser, SegmentContext, since};
 use crate::connection::Protocol;
 use crate::keys::Version;
 use crate::rules::Rule;
@@ -11,7 +11,7 @@ use crate::subflow::SubflowKind;
 
 impl Analyser {
     /// Follow the handshake of a subflow.
-    pub(crate) fn handshake(&mut self, step: &Step<'_>) {
+    pub(crate) fn handshake(&mut self, step: &SegmentContext<'_>) {
         let flags = step.flags;
         if flags.contains(Flags::RST) {
             return;
@@ -29,7 +29,7 @@ impl Analyser {
         }
     }
 
-    fn syn(&mut self, step: &Step<'_>) {
+    fn syn(&mut self, step: &SegmentContext<'_>) {
         // A retransmitted SYN, or the second SYN of a simultaneous open.
         if self.subflows[step.subflow].connection.is_some()
             || self.subflows[step.subflow].join.token.is_some()
@@ -52,7 +52,7 @@ impl Analyser {
         }
     }
 
-    fn capable_syn(&mut self, step: &Step<'_>, capable: MpCapable) {
+    fn capable_syn(&mut self, step: &SegmentContext<'_>, capable: MpCapable) {
         let version = Version::of(capable.version);
         let subflow = &mut self.subflows[step.subflow];
         subflow.kind = SubflowKind::Initial;
@@ -72,7 +72,7 @@ impl Analyser {
     }
 
     /// Check the fields of MP_CAPABLE, and whether its form matches the step of the handshake.
-    fn check_capable(&mut self, step: &Step<'_>, capable: MpCapable, version: Version) {
+    fn check_capable(&mut self, step: &SegmentContext<'_>, capable: MpCapable, version: Version) {
         // RFC 8684 §3.1: MP_CAPABLE must specify an algorithm.
         if !has_algorithm(capable.flags, version) {
             self.violation(step, Rule::NoAlgorithm, "no algorithm in MP_CAPABLE".into());
@@ -94,7 +94,7 @@ impl Analyser {
         }
     }
 
-    fn syn_ack(&mut self, step: &Step<'_>) {
+    fn syn_ack(&mut self, step: &SegmentContext<'_>) {
         let (capable, join) = handshake_options(step);
         let first = {
             let subflow = &mut self.subflows[step.subflow];
@@ -136,7 +136,12 @@ impl Analyser {
         }
     }
 
-    fn capable_syn_ack(&mut self, step: &Step<'_>, capable: Option<MpCapable>, first: bool) {
+    fn capable_syn_ack(
+        &mut self,
+        step: &SegmentContext<'_>,
+        capable: Option<MpCapable>,
+        first: bool,
+    ) {
         let Some(index) = self.subflows[step.subflow].connection else { return };
         let Some(version) = self.connections[index as usize].version() else { return };
         let of_version = |capable: &MpCapable| capable.version == version.number();
@@ -163,7 +168,7 @@ impl Analyser {
         self.tokens.insert(version.token(key), (connection, host));
     }
 
-    fn join_syn(&mut self, step: &Step<'_>, join: MpJoin) {
+    fn join_syn(&mut self, step: &SegmentContext<'_>, join: MpJoin) {
         let MpJoin::Syn { backup, address_id, token, nonce } = join else {
             return self.violation_of_join(step);
         };
@@ -183,7 +188,7 @@ impl Analyser {
     }
 
     /// RFC 8684 §3.1: with the C flag set, no subflow may be opened to that address and port.
-    fn check_denied(&mut self, step: &Step<'_>) {
+    fn check_denied(&mut self, step: &SegmentContext<'_>) {
         let destination = step.sighting.segment.destination;
         let Some((connection, host)) = self.home(step) else { return };
         // In version 0, the bit names an algorithm.
@@ -199,7 +204,7 @@ impl Analyser {
 
     /// Check that a host does not join after a fallback to TCP. RFC 8684 §3.7. The host's segment
     /// answers a segment seen at `asked`. Only this time can be compared with events at other places.
-    fn check_fallen_back(&mut self, step: &Step<'_>, asked: Instant) {
+    fn check_fallen_back(&mut self, step: &SegmentContext<'_>, asked: Instant) {
         let Some((connection, host)) = self.home(step) else { return };
         if connection.gave_up[host].is_some_and(|since| since < asked) {
             let text = "MP_JOIN from a host that has fallen back to TCP".into();
@@ -207,7 +212,7 @@ impl Analyser {
         }
     }
 
-    fn join_syn_ack(&mut self, step: &Step<'_>, found: u64) {
+    fn join_syn_ack(&mut self, step: &SegmentContext<'_>, found: u64) {
         if self.subflows[step.subflow].connection.is_none() {
             self.find_by_hmac(step, found);
         }
@@ -219,7 +224,7 @@ impl Analyser {
 
     /// Find the connection of a join with an unknown token by its HMAC. If the HMAC matches, the
     /// token is wrong.
-    fn find_by_hmac(&mut self, step: &Step<'_>, found: u64) {
+    fn find_by_hmac(&mut self, step: &SegmentContext<'_>, found: u64) {
         let join = &self.subflows[step.subflow].join;
         let ([Some(asking), Some(asked)], Some(token)) = (join.nonces, join.token) else { return };
         let known = self.connections.iter().enumerate().rev().take(MOST_TRIED);
@@ -241,7 +246,7 @@ impl Analyser {
     }
 
     /// The expected HMAC of one side of a join. Side 0 opened the subflow.
-    fn expected_hmac(&self, step: &Step<'_>, side: usize) -> Option<[u8; 20]> {
+    fn expected_hmac(&self, step: &SegmentContext<'_>, side: usize) -> Option<[u8; 20]> {
         let subflow = &self.subflows[step.subflow];
         let connection = &self.connections[subflow.connection? as usize];
         let keys = connection.keys_of(side ^ usize::from(subflow.is_turned))?;
@@ -249,7 +254,7 @@ impl Analyser {
         Some(connection.version()?.join_hmac(keys, nonces))
     }
 
-    fn judge_hmac(&mut self, step: &Step<'_>, is_right: bool, place: &str) {
+    fn judge_hmac(&mut self, step: &SegmentContext<'_>, is_right: bool, place: &str) {
         let join = &mut self.subflows[step.subflow].join;
         if is_right {
             join.right += 1;
@@ -264,7 +269,7 @@ impl Analyser {
     }
 
     /// Process segments after the SYNs: third ACKs, and proofs that they arrived.
-    fn after_syns(&mut self, step: &Step<'_>) {
+    fn after_syns(&mut self, step: &SegmentContext<'_>) {
         let (capable, join) = handshake_options(step);
         if let Some(capable) = capable {
             self.third_ack(step, capable);
@@ -294,7 +299,7 @@ impl Analyser {
         self.check_early(step);
     }
 
-    fn join_third_ack(&mut self, step: &Step<'_>, found: [u8; 20]) {
+    fn join_third_ack(&mut self, step: &SegmentContext<'_>, found: [u8; 20]) {
         if let Some(answered) = self.subflows[step.subflow].join.answered {
             self.check_fallen_back(step, answered);
         }
@@ -304,7 +309,7 @@ impl Analyser {
     }
 
     /// Check that a join carries no data before its third ACK is acknowledged. RFC 8684 §3.2.
-    fn check_early(&mut self, step: &Step<'_>) {
+    fn check_early(&mut self, step: &SegmentContext<'_>) {
         let join = &self.subflows[step.subflow].join;
         let is_ready = if step.direction == 0 { join.has_fourth } else { join.has_third };
         let is_first = !join.complained;
@@ -316,7 +321,7 @@ impl Analyser {
     }
 
     /// Process an MP_CAPABLE after the SYNs, which carries both keys.
-    fn third_ack(&mut self, step: &Step<'_>, capable: MpCapable) {
+    fn third_ack(&mut self, step: &SegmentContext<'_>, capable: MpCapable) {
         let (sender, receiver) = match capable.keys {
             CapableKeys::Both { sender, receiver }
             | CapableKeys::WithData { sender, receiver, .. } => (sender, receiver),
@@ -373,12 +378,12 @@ impl Analyser {
         }
     }
 
-    fn violation_of_join(&mut self, step: &Step<'_>) {
+    fn violation_of_join(&mut self, step: &SegmentContext<'_>) {
         self.violation(step, Rule::WrongStep, "MP_JOIN in the form of another step".into());
     }
 
     /// Process a reset, which may refuse a join.
-    pub(crate) fn on_reset(&mut self, step: &Step<'_>) {
+    pub(crate) fn on_reset(&mut self, step: &SegmentContext<'_>) {
         let subflow = &self.subflows[step.subflow];
         let refused = subflow.kind == SubflowKind::Join && !subflow.is_established;
         // A connection that began before the capture may have this token.
@@ -396,7 +401,7 @@ impl Analyser {
     }
 
     /// The connection falls back to TCP.
-    pub(crate) fn fall_back(&mut self, step: &Step<'_>, why: &'static str) {
+    pub(crate) fn fall_back(&mut self, step: &SegmentContext<'_>, why: &'static str) {
         let Some((connection, _)) = self.home(step) else { return };
         if connection.fall_back(step.at, why) {
             self.event(step, "fallback", why.to_owned());
@@ -404,7 +409,7 @@ impl Analyser {
     }
 }
 
-fn handshake_options(step: &Step<'_>) -> (Option<MpCapable>, Option<MpJoin>) {
+fn handshake_options(step: &SegmentContext<'_>) -> (Option<MpCapable>, Option<MpJoin>) {
     step.options.control.as_deref().map_or((None, None), |control| (control.capable, control.join))
 }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use anabranch_wire::{CapturedSegment, Instant};
 
-use crate::capture::{Damage, Decoder, Frame, Reader, Unread, decompressed};
+use crate::capture::{CaptureReader, Damage, Decoder, Frame, Unread, decompressed};
 use crate::error::AnalyseError;
 
 /// A capture to analyse, which may be compressed with gzip or Zstandard. The analyser reads it twice.
@@ -107,7 +107,7 @@ pub(crate) struct FileReport {
 
 /// The packets of all captures, merged.
 pub(crate) struct Packets<'a> {
-    sources: Vec<Source<'a>>,
+    sources: Vec<CaptureSource<'a>>,
     places: Places,
 }
 
@@ -120,8 +120,8 @@ struct Places {
     of_several_files: bool,
 }
 
-struct Source<'a> {
-    reader: Reader<Box<dyn Read + 'a>>,
+struct CaptureSource<'a> {
+    reader: CaptureReader<Box<dyn Read + 'a>>,
     decoder: Decoder,
     /// Bytes read before decompression.
     read: Rc<Cell<u64>>,
@@ -142,9 +142,9 @@ impl<'a> Packets<'a> {
         let sources = inputs.iter().map(|input| {
             let unreadable = |error| AnalyseError::Unreadable { file: input.name.clone(), error };
             let read = Rc::new(Cell::new(0));
-            let reader = Reader::new(input.open(&read).map_err(unreadable)?);
+            let reader = CaptureReader::new(input.open(&read).map_err(unreadable)?);
             let wrong = |damage| AnalyseError::NoCapture { file: input.name.clone(), damage };
-            let mut source = Source {
+            let mut source = CaptureSource {
                 reader: reader.map_err(wrong)?,
                 decoder: Decoder::default(),
                 read,
@@ -200,7 +200,7 @@ impl<'a> Packets<'a> {
         let Packets { sources, places, .. } = self;
         let source = &mut sources[file];
         source.enter(frame);
-        let Source { decoder, report, reader, epoch, .. } = source;
+        let CaptureSource { decoder, report, reader, epoch, .. } = source;
         report.reassembled(decoder.completed());
         let carried = match decoder.decode(frame) {
             Ok(carried) => carried,
@@ -236,7 +236,7 @@ impl Places {
         file: u32,
         frame: &Frame,
         within: u32,
-        reader: &Reader<R>,
+        reader: &CaptureReader<R>,
     ) -> u32 {
         let key = (file, frame.section, frame.interface, within);
         if let Some(place) = self.numbers.get(&key) {
@@ -279,7 +279,7 @@ impl FileReport {
     }
 }
 
-impl Source<'_> {
+impl CaptureSource<'_> {
     /// Read until as many packets wait as can be out of order.
     fn fill(&mut self) {
         while !self.ended && self.waiting.len() < LOOK_AHEAD {

@@ -67,5 +67,5 @@ pub use analysis::analyse;
 pub use capture::{Damage, begins_capture};
 pub use error::AnalyseError;
 pub use input::Input;
-pub use report::Outcome;
+pub use report::Analysis;
 pub use rules::Rule;

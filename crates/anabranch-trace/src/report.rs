@@ -19,7 +19,7 @@ use crate::words::{counted, grouped};
 
 /// The result of an analysis.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct Analysis {
     /// `connections`, `subflows`, `segments`, `events`, `violations` and `files`.
     pub tables: Vec<Table>,
     /// For each file, the damage at which reading stopped, if any.
@@ -34,7 +34,7 @@ pub(crate) fn finish(
     files: Vec<(String, FileReport)>,
     places: &[String],
     left_out: u64,
-) -> Outcome {
+) -> Analysis {
     analyser.give_homes();
     analyser.judge_unmapped();
     analyser.judge_announcements();
@@ -65,7 +65,7 @@ pub(crate) fn finish(
     let damages = files.into_iter().map(|(_, report)| report.damage).collect();
     let [connections, subflows] = tables;
     let tables = vec![connections, subflows, segments, events, violations, file_table];
-    Outcome { tables, damages, notes }
+    Analysis { tables, damages, notes }
 }
 
 impl Subflow {

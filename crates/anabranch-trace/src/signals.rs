@@ -3,7 +3,7 @@
 use anabranch_wire::Flags;
 use anabranch_wire::mptcp::AddAddr;
 
-use crate::analyser::{Analyser, Step};
+use crate::analyser::{Analyser, SegmentContext};
 use crate::connection::Announced;
 use crate::keys::{self, Version};
 use crate::options::{self, Older};
@@ -11,7 +11,7 @@ use crate::rules::Rule;
 
 impl Analyser {
     /// Process the options that belong neither to handshakes nor to data.
-    pub(crate) fn signals(&mut self, step: &Step<'_>) {
+    pub(crate) fn signals(&mut self, step: &SegmentContext<'_>) {
         // Options of version 0 may have forms that version 1 lacks.
         if self.version(step) != Some(Version::V1) {
             self.older_signals(step);
@@ -47,7 +47,7 @@ impl Analyser {
     }
 
     /// Process ADD_ADDR and MP_PRIO in forms that only version 0 has. RFC 6824 §3.3.8 and §3.4.1.
-    fn older_signals(&mut self, step: &Step<'_>) {
+    fn older_signals(&mut self, step: &SegmentContext<'_>) {
         for signal in options::older(step.sighting.segment.options) {
             match signal {
                 Older::AddAddr { address_id, address, port } => {
@@ -62,7 +62,7 @@ impl Analyser {
         }
     }
 
-    fn announcement(&mut self, step: &Step<'_>, option: AddAddr, hmac: u64) {
+    fn announcement(&mut self, step: &SegmentContext<'_>, option: AddAddr, hmac: u64) {
         let AddAddr { address_id, address, port, .. } = option;
         let Some((connection, host)) = self.home(step) else { return };
         let keys = connection.keys_of(host);
@@ -98,7 +98,7 @@ impl Analyser {
         self.event(step, name, format!("address {address_id}: {address}{port}"));
     }
 
-    fn echo(&mut self, step: &Step<'_>, option: AddAddr) {
+    fn echo(&mut self, step: &SegmentContext<'_>, option: AddAddr) {
         let AddAddr { address_id, address, .. } = option;
         let Some((connection, host)) = self.home(step) else { return };
         let settled = match connection.announced[1 - host].get_mut(&address_id) {
@@ -115,7 +115,7 @@ impl Analyser {
         self.event(step, "add_addr_echo", format!("address {address_id}: {address}"));
     }
 
-    fn fastclose(&mut self, step: &Step<'_>, key: u64) {
+    fn fastclose(&mut self, step: &SegmentContext<'_>, key: u64) {
         let Some((connection, host)) = self.home(step) else { return };
         let first = !std::mem::replace(&mut connection.fastclosed, true);
         // RFC 8684 §3.5: the key of the host that receives the option.

@@ -20,7 +20,7 @@ pub(crate) struct Stream {
     /// The place after the last byte sent, including the DATA_FIN.
     pub(crate) next: i64,
     /// Data that was sent but not acknowledged at the data level.
-    sent: BTreeMap<i64, Piece>,
+    sent: BTreeMap<i64, SentPiece>,
     pub(crate) acked: i64,
     /// Time of the last acknowledgement of bytes that were not acknowledged before.
     pub(crate) acked_at: Option<Instant>,
@@ -42,7 +42,7 @@ pub(crate) struct Stream {
 }
 
 #[derive(Debug)]
-struct Piece {
+struct SentPiece {
     end: i64,
     bytes: Option<Box<[u8]>>,
 }
@@ -146,7 +146,7 @@ impl Stream {
     fn keep(&mut self, start: i64, end: i64, bytes: Option<&[u8]>, held: &mut usize) {
         let bytes = bytes.filter(|bytes| *held + bytes.len() <= MOST_HELD);
         *held += bytes.map_or(0, <[u8]>::len);
-        self.sent.insert(start, Piece { end, bytes: bytes.map(Into::into) });
+        self.sent.insert(start, SentPiece { end, bytes: bytes.map(Into::into) });
         if self.sent.len() > MOST_PIECES
             && let Some((_, piece)) = self.sent.pop_first()
         {
@@ -173,7 +173,7 @@ impl Stream {
             at = at.max(piece.end);
             *held -= piece.bytes.as_ref().map_or(0, |bytes| bytes.len());
             if piece.end > place {
-                self.sent.insert(place, Piece { end: piece.end, bytes: None });
+                self.sent.insert(place, SentPiece { end: piece.end, bytes: None });
                 at = place;
             }
         }

@@ -56,7 +56,7 @@ impl Hash for FlowKey {
 
 /// Instructions for the second pass to follow a flow.
 #[derive(Clone, Debug)]
-pub(crate) struct Choice {
+pub(crate) struct ViewChoice {
     /// The views to follow. The first one is the best.
     pub(crate) views: Vec<Followed>,
     /// Number of places that saw the flow.
@@ -91,7 +91,7 @@ pub(crate) struct Survey {
     flows: HashMap<FlowKey, FlowViews>,
     /// Flows of one subflow and the places that saw their SYNs, by an identity that is the same on
     /// both sides of a NAT.
-    identities: HashMap<Identity, Vec<(FlowKey, u32)>>,
+    identities: HashMap<FlowIdentity, Vec<(FlowKey, u32)>>,
     /// Number of segments that belong to flows beyond the limit.
     pub(crate) left_out: u64,
 }
@@ -124,7 +124,7 @@ struct SideTotals {
 }
 
 #[derive(PartialEq, Eq, Hash)]
-enum Identity {
+enum FlowIdentity {
     Key(u64),
     Join { token: u32, nonce: u32 },
 }
@@ -170,7 +170,7 @@ impl Survey {
     }
 
     /// Choose how to follow each flow. A missing flow duplicates another flow.
-    pub(crate) fn choose(mut self) -> HashMap<FlowKey, Choice> {
+    pub(crate) fn choose(mut self) -> HashMap<FlowKey, ViewChoice> {
         let mut doubles: Vec<FlowKey> = Vec::new();
         let mut same: Vec<Vec<(FlowKey, u32)>> = std::mem::take(&mut self.identities)
             .into_values()
@@ -233,7 +233,7 @@ impl FlowViews {
     }
 
     /// The best view, and the views that complement it.
-    fn choose(mut self) -> Choice {
+    fn choose(mut self) -> ViewChoice {
         self.views.sort_by_key(|view| std::cmp::Reverse(view.rank()));
         let mut views: Vec<Followed> = Vec::new();
         for (index, view) in self.views.iter().enumerate() {
@@ -248,7 +248,7 @@ impl FlowViews {
             views.push(Followed { place: view.place, part, checksums });
         }
         views.retain(|view| view.part != [Part::None; 2]);
-        Choice {
+        ViewChoice {
             views,
             places: self.views.len() as u32,
             is_mptcp: self.views.iter().any(|view| view.has_mptcp),
@@ -390,13 +390,13 @@ fn has_mptcp(options: &[u8]) -> bool {
     false
 }
 
-fn identity(options: &[u8]) -> Option<Identity> {
+fn identity(options: &[u8]) -> Option<FlowIdentity> {
     let control = TcpOptions::parse(options).ok()?.control?;
     if let Some(MpJoin::Syn { token, nonce, .. }) = control.join {
-        return Some(Identity::Join { token, nonce });
+        return Some(FlowIdentity::Join { token, nonce });
     }
     match control.capable?.keys {
-        CapableKeys::Sender(key) => Some(Identity::Key(key)),
+        CapableKeys::Sender(key) => Some(FlowIdentity::Key(key)),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use anabranch_wire::{SackBlock, SackBlocks, SeqNumber};
 /// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum SegmentKind {
     /// No payload.
     None = 0,
     /// Data that was not sent before.
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     Reinjection = 3,
 }
 
-impl Named for Kind {
+impl Named for SegmentKind {
     const NAMES: &'static [&'static str] = &["none", "new", "retransmission", "reinjection"];
 
     fn index(self) -> u8 {
@@ -28,14 +28,14 @@ impl Named for Kind {
 /// Direction of a segment of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Direction {
+pub(crate) enum SegmentDirection {
     /// From the host that opened the connection.
     Out = 0,
     /// Towards that host.
     In = 1,
 }
 
-impl Named for Direction {
+impl Named for SegmentDirection {
     const NAMES: &'static [&'static str] = &["out", "in"];
 
     fn index(self) -> u8 {
@@ -52,7 +52,7 @@ pub(crate) struct SegmentRow {
     /// 0 if the host that opened the subflow sent the segment, otherwise 1.
     pub(crate) direction: u8,
     pub(crate) flags: u8,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SegmentKind,
     pub(crate) seq: u32,
     pub(crate) ack: u32,
     pub(crate) len: u32,
@@ -142,8 +142,8 @@ impl Segments {
                 ("packet", Column::U64(self.packet)),
                 ("connection", Column::U32(connection)),
                 ("subflow", Column::U32(self.subflow)),
-                ("direction", Column::Names(Direction::NAMES, direction)),
-                ("kind", Column::Names(Kind::NAMES, self.kind)),
+                ("direction", Column::Names(SegmentDirection::NAMES, direction)),
+                ("kind", Column::Names(SegmentKind::NAMES, self.kind)),
                 ("flags", Column::U8(self.flags)),
                 ("seq", Column::U32(self.seq)),
                 ("ack", Column::U32(self.ack)),

@@ -6,7 +6,7 @@ use anabranch_table::{Builder, Name, Table, row};
 use anabranch_wire::Instant;
 
 use crate::rules::{Clause, Rule};
-use crate::tables::Direction;
+use crate::tables::SegmentDirection;
 
 /// A position in the captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ struct Violation {
     packets: BTreeSet<u64>,
 }
 
-struct Event {
+struct CaptureEvent {
     at: At,
     whom: Whom,
     name: &'static str,
@@ -51,7 +51,7 @@ row! {
         packet: u64,
         connection: u32,
         subflow: u32,
-        direction: Name<Direction>,
+        direction: Name<SegmentDirection>,
         event: String,
         detail: String,
     }
@@ -65,7 +65,7 @@ row! {
         packet: u64,
         connection: u32,
         subflow: u32,
-        direction: Name<Direction>,
+        direction: Name<SegmentDirection>,
         rule: String,
         clause: String,
         what: String,
@@ -76,18 +76,21 @@ row! {
 impl Whom {
     /// The connection, and the direction in it. `homes` has each subflow's connection, and whether
     /// their directions are opposite.
-    fn place(&self, homes: &[(u32, bool)]) -> (u32, Name<Direction>) {
+    fn place(&self, homes: &[(u32, bool)]) -> (u32, Name<SegmentDirection>) {
         let home = homes.get(self.subflow as usize).copied().unwrap_or((u32::MAX, false));
         // Before a subflow was assigned to a connection, the direction is the subflow's.
         let (connection, direction) = match self.connection {
             Some(connection) => (connection, self.direction),
             None => (home.0, self.direction ^ u8::from(home.1)),
         };
-        (connection, Name(if direction == 0 { Direction::Out } else { Direction::In }))
+        (
+            connection,
+            Name(if direction == 0 { SegmentDirection::Out } else { SegmentDirection::In }),
+        )
     }
 }
 
-impl Event {
+impl CaptureEvent {
     fn row(self, homes: &[(u32, bool)]) -> EventRow {
         let (connection, direction) = self.whom.place(homes);
         EventRow {
@@ -125,7 +128,7 @@ impl Violation {
 /// Records events and violations, up to a limit.
 #[derive(Default)]
 pub(crate) struct Watch {
-    events: Vec<Event>,
+    events: Vec<CaptureEvent>,
     violations: Vec<Violation>,
     /// Number of violations beyond the limit, by rule.
     uncounted: BTreeMap<Rule, u64>,
@@ -137,7 +140,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn event(&mut self, at: At, whom: Whom, name: &'static str, detail: String) {
         if self.events.len() < MOST_EVENTS {
-            self.events.push(Event { at, whom, name, detail });
+            self.events.push(CaptureEvent { at, whom, name, detail });
         } else {
             self.events_left_out += 1;
         }

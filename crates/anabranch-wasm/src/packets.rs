@@ -1,6 +1,6 @@
 //! The packets inside the links, as rows of numbers.
 
-use anabranch_net::{Link, Place};
+use anabranch_net::{Link, PacketPlace};
 use anabranch_sim::Side;
 use anabranch_sim::driver::port_of;
 use anabranch_wire::mptcp::WideOrNarrow;
@@ -96,17 +96,17 @@ fn data_seq(segment: &Segment) -> Option<u32> {
     })
 }
 
-fn position(link: &Link, now: Instant, place: Place) -> (u8, f64) {
+fn position(link: &Link, now: Instant, place: PacketPlace) -> (u8, f64) {
     let part =
         |left: f64, whole: f64| if whole > 0.0 { 1.0 - (left / whole).min(1.0) } else { 1.0 };
     match place {
-        Place::Queue { ahead } => (0, ahead as f64),
-        Place::Opportunity { bytes_left } => (1, part(f64::from(bytes_left), 1_500.0)),
-        Place::Transmission { left_at, .. } => {
+        PacketPlace::Queue { ahead } => (0, ahead as f64),
+        PacketPlace::Opportunity { bytes_left } => (1, part(f64::from(bytes_left), 1_500.0)),
+        PacketPlace::Transmission { left_at, .. } => {
             let left = left_at.saturating_since(now).as_secs_f64();
             (1, part(left, 12_000.0 / link.rate().as_bits_per_second() as f64))
         }
-        Place::Propagation { delivery } => {
+        PacketPlace::Propagation { delivery } => {
             let left = delivery.saturating_since(now).as_secs_f64();
             (2, part(left, link.delay().as_secs_f64()))
         }

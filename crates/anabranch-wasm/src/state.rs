@@ -3,7 +3,7 @@
 use anabranch_net::network::Paths;
 use anabranch_net::units::{FULL_SIZE_PACKET, QueueLimit, Rate};
 use anabranch_net::{Link, Side};
-use anabranch_proto::view::Phase;
+use anabranch_proto::view::RecoveryPhase;
 use anabranch_proto::{Activity, Contents, Reason, SubflowStats};
 use anabranch_sim::driver::{EngineHost, path_of};
 use anabranch_sim::scenario::Scenario;
@@ -133,7 +133,7 @@ fn subflow(engine: &Engine, number: usize, (stats, reason): (SubflowStats, Reaso
         "inFlight": view.bytes_in_flight,
         "mss": view.mss,
         "srtt": view.srtt.map(|srtt| srtt.as_nanos()),
-        "recovering": view.phase != Phase::Open,
+        "recovering": view.phase != RecoveryPhase::Open,
         "backup": view.backup,
         "activity": activity(reason.activity),
         "behind": reason.behind.map(u8::from),

@@ -31,7 +31,7 @@ pub struct InterfaceId(u32);
 
 /// Direction in which a packet passes an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
+pub enum PacketDirection {
     /// Received by the interface.
     Inbound,
     /// Sent by the interface.
@@ -118,7 +118,7 @@ impl<W: Write> PcapWriter<W> {
         &mut self,
         interface: InterfaceId,
         at: Instant,
-        direction: Direction,
+        direction: PacketDirection,
         bytes: &[u8],
         original: usize,
         comment: Option<&str>,
@@ -140,7 +140,7 @@ impl<W: Write> PcapWriter<W> {
         &mut self,
         interface: InterfaceId,
         at: Instant,
-        direction: Direction,
+        direction: PacketDirection,
         original: usize,
         emit: impl FnOnce(usize, &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -180,7 +180,7 @@ impl<W: Write> PcapWriter<W> {
     }
 
     /// End the block of a packet after its bytes.
-    fn end_packet(&mut self, direction: Direction, comment: Option<&str>) -> io::Result<()> {
+    fn end_packet(&mut self, direction: PacketDirection, comment: Option<&str>) -> io::Result<()> {
         let body = &mut self.blocks;
         pad(body);
         if let Some(comment) = comment {
@@ -248,12 +248,12 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
-impl Direction {
+impl PacketDirection {
     /// The direction bits in the flags word of an enhanced packet block.
     const fn flags(self) -> u32 {
         match self {
-            Direction::Inbound => 0b01,
-            Direction::Outbound => 0b10,
+            PacketDirection::Inbound => 0b01,
+            PacketDirection::Outbound => 0b10,
         }
     }
 }
@@ -359,7 +359,9 @@ mod tests {
         capture.add_interface("a", None).unwrap();
         let second = capture.add_interface("b", None).unwrap();
         let at = Instant::from_nanos(0x0102_0304_0506_0708);
-        capture.write_packet(second, at, Direction::Outbound, b"abcde", 5, Some("why")).unwrap();
+        capture
+            .write_packet(second, at, PacketDirection::Outbound, b"abcde", 5, Some("why"))
+            .unwrap();
         let blocks = blocks(&capture.finish().unwrap());
         let mut expected = vec![1, 0, 0, 0, 4, 3, 2, 1, 8, 7, 6, 5, 5, 0, 0, 0, 5, 0, 0, 0];
         expected.extend(b"abcde\0\0\0");
@@ -371,7 +373,9 @@ mod tests {
     fn a_snap_length_cuts_packets_and_keeps_their_original_lengths() {
         let mut capture = PcapWriter::with_snap_length(Vec::new(), 3).unwrap();
         let only = capture.add_interface("a", None).unwrap();
-        capture.write_packet(only, Instant::ZERO, Direction::Outbound, b"abcd", 5, None).unwrap();
+        capture
+            .write_packet(only, Instant::ZERO, PacketDirection::Outbound, b"abcd", 5, None)
+            .unwrap();
         let blocks = blocks(&capture.finish().unwrap());
         assert_eq!(blocks[1].1[4..8], [3, 0, 0, 0]);
         assert_eq!(blocks[2].1[12..24], [3, 0, 0, 0, 5, 0, 0, 0, b'a', b'b', b'c', 0]);
@@ -391,13 +395,13 @@ mod tests {
                 }
                 let len = packet.len();
                 plain
-                    .write_packet(InterfaceId(0), at, Direction::Inbound, packet, len, None)
+                    .write_packet(InterfaceId(0), at, PacketDirection::Inbound, packet, len, None)
                     .unwrap();
                 let emit = |kept: usize, out: &mut Vec<u8>| {
                     out.extend_from_slice(&packet[..kept]);
                     io::Result::Ok(())
                 };
-                held.emit_packet(InterfaceId(0), at, Direction::Inbound, len, emit).unwrap();
+                held.emit_packet(InterfaceId(0), at, PacketDirection::Inbound, len, emit).unwrap();
                 assert_eq!(held.written(), plain.written());
             }
             assert_eq!(held.finish().unwrap(), plain.finish().unwrap());
@@ -412,7 +416,9 @@ mod tests {
             out.push(1);
             Err(io::Error::other("why"))
         };
-        assert!(capture.emit_packet(only, Instant::ZERO, Direction::Inbound, 5, emit).is_err());
+        assert!(
+            capture.emit_packet(only, Instant::ZERO, PacketDirection::Inbound, 5, emit).is_err()
+        );
         assert_eq!(blocks(&capture.finish().unwrap()).len(), 2);
     }
 
@@ -421,11 +427,13 @@ mod tests {
         let mut capture = PcapWriter::new(Vec::new()).unwrap();
         let unknown = InterfaceId(0);
         let at = Instant::ZERO;
-        assert!(capture.write_packet(unknown, at, Direction::Inbound, b"", 0, None).is_err());
+        assert!(capture.write_packet(unknown, at, PacketDirection::Inbound, b"", 0, None).is_err());
         let long = "x".repeat(65_536);
         assert!(capture.add_interface(&long, None).is_err());
         let known = capture.add_interface("a", None).unwrap();
-        assert!(capture.write_packet(known, at, Direction::Inbound, b"", 0, Some(&long)).is_err());
+        assert!(
+            capture.write_packet(known, at, PacketDirection::Inbound, b"", 0, Some(&long)).is_err()
+        );
         assert_eq!(blocks(&capture.finish().unwrap()).len(), 2);
     }
 }

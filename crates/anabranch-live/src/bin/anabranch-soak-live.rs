@@ -27,7 +27,7 @@ mod linux {
     use std::thread;
     use std::time::Duration;
 
-    use anabranch_live::{Options, Outcome, Stack};
+    use anabranch_live::{HostStack, LiveOutcome, Options};
     use anabranch_sim::scenario::Scenario;
 
     const USAGE: &str = "usage: anabranch-soak-live transfer|connections|flaps AMOUNT FOLDER";
@@ -37,9 +37,9 @@ mod linux {
     const FLAPPING_RATE: f64 = 50.0;
     /// Size of each transfer in the phase `connections`.
     const SHARE: &str = "5MB";
-    const ROLES: [(&str, [Stack; 2]); 2] = [
-        ("engine-to-kernel", [Stack::Engine, Stack::Kernel]),
-        ("kernel-to-engine", [Stack::Kernel, Stack::Engine]),
+    const ROLES: [(&str, [HostStack; 2]); 2] = [
+        ("engine-to-kernel", [HostStack::Engine, HostStack::Kernel]),
+        ("kernel-to-engine", [HostStack::Kernel, HostStack::Engine]),
     ];
 
     /// A scenario and its expected results.
@@ -127,7 +127,7 @@ mod linux {
         }
 
         /// Run and judge the phase. Returns a summary of a successful run.
-        fn run(&self, [client, server]: [Stack; 2], file: &Path) -> Result<String, String> {
+        fn run(&self, [client, server]: [HostStack; 2], file: &Path) -> Result<String, String> {
             let scenario = Scenario::from_toml(&self.scenario, self.name)
                 .map_err(|error| error.to_string())?;
             let linger = anabranch_wire::Duration::from_millis(500);
@@ -142,7 +142,7 @@ mod linux {
             self.judge(&outcome, &memory)
         }
 
-        fn judge(&self, outcome: &Outcome, memory: &[(u32, u64)]) -> Result<String, String> {
+        fn judge(&self, outcome: &LiveOutcome, memory: &[(u32, u64)]) -> Result<String, String> {
             let sum = |name| column(outcome, name).iter().sum::<u64>();
             let (bytes, wrong) = (sum("bytes_delivered"), sum("corrupt_bytes"));
             let (count, completed) = (column(outcome, "completed").len(), sum("completed"));
@@ -225,7 +225,7 @@ mod linux {
     }
 
     /// A column of the table of connections.
-    fn column(outcome: &Outcome, name: &str) -> Vec<u64> {
+    fn column(outcome: &LiveOutcome, name: &str) -> Vec<u64> {
         outcome.tables[0].column(name).expect("a column's name").numbers()
     }
 }

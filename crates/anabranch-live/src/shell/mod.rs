@@ -24,7 +24,7 @@ use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anabranch_host::{Device, Emulation, Host, RealTime, Record, Snapshot};
+use anabranch_host::{ConnectionRecord, Device, Emulation, Host, RealTime, Snapshot};
 use anabranch_net::network::Paths;
 use anabranch_proto::SubflowStats;
 use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
@@ -42,7 +42,7 @@ use crate::counters::{self, HostCounters};
 use crate::idle_spinner::IdleSpinner;
 use crate::lateness::Lateness;
 use crate::run::LiveError;
-use crate::settings::Settings;
+use crate::settings::KernelSettings;
 use crate::sys::{self, Signal, Tun};
 use crate::tun_device::TunDevice;
 
@@ -50,7 +50,7 @@ use forward::ClientAddresses;
 use ports_device::PortsDevice;
 use precise_alarm::PreciseAlarm;
 use record::Log;
-use sandbox::{Plan, Sandbox, SandboxProcesses};
+use sandbox::{Sandbox, SandboxPlan, SandboxProcesses};
 pub use sandbox::{Terminal, exec_program, is_sandbox};
 
 /// Options for running a program in a shell.
@@ -293,7 +293,7 @@ impl Lab {
         // The program has the client's addresses on the first path, and its datagrams take that
         // path.
         let first = [&addresses.ipv4, &addresses.ipv6].into_iter().filter_map(|of| of.first());
-        let plan = Plan {
+        let plan = SandboxPlan {
             addresses: first.copied().collect(),
             services: sandbox::services(),
             paths: of_kernel.then(|| scenario.to_toml()),
@@ -447,7 +447,7 @@ fn longest_rtt(snapshot: &Snapshot<'_>) -> anabranch_wire::Duration {
 
 /// Returns `true` if a host still has any of these connections. Connections that carried no data
 /// are ignored: they have nothing to deliver.
-fn any(host: &Host, these: fn(&Record) -> bool) -> bool {
+fn any(host: &Host, these: fn(&ConnectionRecord) -> bool) -> bool {
     host.inspect(|now, endpoint, records| {
         records.iter().filter(|record| these(record)).any(|record| {
             let stats = endpoint.connection_stats(now, record.id);
@@ -475,7 +475,7 @@ fn for_stack(scenario: &Scenario, of_kernel: bool) -> Result<Scenario, LiveError
     if of_kernel {
         // Linux does not notice that a path drops the options of its data.
         scenario.connections[0].late_fallback = false;
-        Settings::new(&scenario).check(&scenario).map_err(LiveError::Unsupported)?;
+        KernelSettings::new(&scenario).check(&scenario).map_err(LiveError::Unsupported)?;
     }
     Ok(scenario)
 }

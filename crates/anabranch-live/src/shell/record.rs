@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_host::{Record, Snapshot};
+use anabranch_host::{ConnectionRecord, Snapshot};
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint};
-use anabranch_sim::driver::{ConnectionTotals, Observed, Progress, Recorder, SubflowTotals};
+use anabranch_sim::driver::{ConnectionState, ConnectionTotals, Observed, Recorder, SubflowTotals};
 use anabranch_sim::scenario::{Connection, Directions, Scenario, Workload};
 use anabranch_sim::workload::{Bulk, Sender, Sink};
 use anabranch_sim::{Side, Table};
@@ -29,9 +29,9 @@ pub(super) struct Log {
 struct View<'a> {
     endpoint: &'a Endpoint,
     /// The side's own records.
-    records: Vec<Option<&'a Record>>,
+    records: Vec<Option<&'a ConnectionRecord>>,
     /// The same records, or the peer's record if the side has none.
-    known: Vec<Option<&'a Record>>,
+    known: Vec<Option<&'a ConnectionRecord>>,
     sinks: Vec<Sink>,
     /// Whether the client is not an engine. The server's records are then the only source.
     of_server: bool,
@@ -115,7 +115,7 @@ impl Log {
         let at_client: Vec<_> = numbers.clone().map(|number| client.get(number)).collect();
         let at_server = self.at_server.iter().map(|index| index.map(|index| &server[index]));
         let at_server: Vec<_> = at_server.collect();
-        let stats = |side: Side, record: Option<&Record>| {
+        let stats = |side: Side, record: Option<&ConnectionRecord>| {
             let current = |id| snapshot.endpoints[side as usize].connection_stats(snapshot.now, id);
             record.and_then(|record| record.last.or_else(|| current(record.id)))
         };
@@ -127,7 +127,9 @@ impl Log {
             (Side::Client, own) => stats(side, own).map(|stats| stats.bytes_delivered),
             (Side::Server, _) => stats(side, at_server[number]).map(|stats| stats.bytes_delivered),
         };
-        let view = |side: Side, records: &[Option<&'a Record>], peers: &[Option<&'a Record>]| {
+        let view = |side: Side,
+                    records: &[Option<&'a ConnectionRecord>],
+                    peers: &[Option<&'a ConnectionRecord>]| {
             let sinks = numbers.clone().map(|number| received(side, number).unwrap_or(0));
             let known = records.iter().zip(peers).map(|(own, peer)| own.or(*peer));
             View {
@@ -157,14 +159,14 @@ impl Observed for View<'_> {
         None
     }
 
-    fn progress(&self, connection: usize) -> Progress {
+    fn progress(&self, connection: usize) -> ConnectionState {
         match self.known[connection].and_then(|record| record.ended) {
-            None => Progress::Underway,
-            Some((_, None)) => Progress::Closed,
-            Some((_, Some(ConnectionError::Aborted))) => Progress::Aborted,
+            None => ConnectionState::Underway,
+            Some((_, None)) => ConnectionState::Closed,
+            Some((_, Some(ConnectionError::Aborted))) => ConnectionState::Aborted,
             // The server sees only that the program's socket has reset the connection.
-            Some((_, Some(ConnectionError::Reset))) if self.of_server => Progress::Aborted,
-            Some((_, Some(_))) => Progress::Failed,
+            Some((_, Some(ConnectionError::Reset))) if self.of_server => ConnectionState::Aborted,
+            Some((_, Some(_))) => ConnectionState::Failed,
         }
     }
 

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::kernel_setup::KernelNetwork;
 use crate::namespace::{ip, set_sysctl};
-use crate::settings::Settings;
+use crate::settings::KernelSettings;
 use crate::sys::{self, Namespace, Signal, Tun, Unshare};
 
 use super::TICK;
@@ -46,7 +46,7 @@ const MOST_INTERFACES: usize = 253;
 
 /// The set-up that the helper has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct SandboxPlan {
     /// The program's addresses, at most one of each family.
     pub(super) addresses: Vec<IpAddr>,
     /// Ports of the services on the host's loopback interface.
@@ -110,7 +110,7 @@ impl Sandbox {
     /// that it makes.
     pub(super) fn open(
         helper: &[String],
-        plan: &Plan,
+        plan: &SandboxPlan,
         terminal: &Terminal,
     ) -> io::Result<(Self, Vec<OwnedFd>)> {
         let start = |unshared| Sandbox::start(helper, plan, terminal, unshared);
@@ -138,7 +138,7 @@ impl Sandbox {
 
     fn start(
         helper: &[String],
-        plan: &Plan,
+        plan: &SandboxPlan,
         terminal: &Terminal,
         unshared: Unshare,
     ) -> io::Result<(Child, UnixStream)> {
@@ -172,7 +172,7 @@ impl Sandbox {
     }
 }
 
-impl Plan {
+impl SandboxPlan {
     fn to_text(&self, user: Option<(u32, u32)>) -> String {
         let mut lines = Vec::new();
         lines.extend(user.map(|(user, group)| format!("user {user} {group}")));
@@ -185,7 +185,7 @@ impl Plan {
     fn from_text(text: &str) -> Option<(Self, Option<(u32, u32)>)> {
         let (text, paths) = text.split_once("paths ")?;
         let paths = Some(paths.to_owned()).filter(|toml| !toml.is_empty());
-        let mut plan = Plan { addresses: Vec::new(), services: BTreeSet::new(), paths };
+        let mut plan = SandboxPlan { addresses: Vec::new(), services: BTreeSet::new(), paths };
         let mut user = None;
         for line in text.lines() {
             let (kind, value) = line.split_once(' ')?;
@@ -227,7 +227,7 @@ impl Plan {
     /// ends.
     fn set_up_paths(&self, toml: &str) -> io::Result<Vec<OwnedFd>> {
         let scenario = Scenario::from_toml(toml, "scenario").map_err(io::Error::other)?;
-        let mut settings = Settings::new(&scenario);
+        let mut settings = KernelSettings::new(&scenario);
         settings.check(&scenario).map_err(io::Error::other)?;
         let KernelNetwork { namespace, ports } =
             KernelNetwork::new(Side::Client, &scenario, &settings)?;
@@ -303,7 +303,7 @@ fn prepare(socket: &UnixStream) -> io::Result<bool> {
     reader.read_exact(&mut text)?;
     let text = String::from_utf8_lossy(&text);
     let damaged = || io::Error::new(ErrorKind::InvalidData, "the plan of the sandbox is damaged");
-    let (plan, user) = Plan::from_text(&text).ok_or_else(damaged)?;
+    let (plan, user) = SandboxPlan::from_text(&text).ok_or_else(damaged)?;
     let fds = match &plan.paths {
         Some(toml) => plan.set_up_paths(toml)?,
         None => vec![plan.set_up()?.into()],
@@ -352,15 +352,15 @@ mod tests {
 
     #[test]
     fn a_plan_survives_its_text() {
-        let plan = Plan {
+        let plan = SandboxPlan {
             addresses: vec![[10, 1, 0, 0].into(), "2001:db8:1::".parse().expect("an address")],
             services: [8000, 53].into(),
             paths: Some("name = \"two\"\nlines = 2\n".to_owned()),
         };
         for user in [None, Some((1000, 100))] {
-            assert_eq!(Plan::from_text(&plan.to_text(user)), Some((plan.clone(), user)));
+            assert_eq!(SandboxPlan::from_text(&plan.to_text(user)), Some((plan.clone(), user)));
         }
-        assert_eq!(Plan::from_text("address nowhere"), None);
+        assert_eq!(SandboxPlan::from_text("address nowhere"), None);
     }
 
     #[test]

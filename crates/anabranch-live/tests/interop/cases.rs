@@ -4,7 +4,7 @@ mod control;
 mod spoilt;
 mod transfers;
 
-use anabranch_live::{Action, Intervention, Stack};
+use anabranch_live::{Action, HostStack, Intervention};
 use anabranch_sim::Side;
 use anabranch_wire::{Duration, Instant};
 
@@ -15,7 +15,7 @@ pub(crate) struct Case {
     /// The scenario, in TOML.
     pub(crate) scenario: String,
     /// TCP stacks of client and server.
-    pub(crate) stacks: [Stack; 2],
+    pub(crate) stacks: [HostStack; 2],
     /// Expected result.
     pub(crate) expected: Expected,
     /// Actions on the hosts during the run.
@@ -119,11 +119,11 @@ fn scenario(paths: &[&str], connection: &str, workload: &str) -> String {
     )
 }
 
-type Roles = (&'static str, [Stack; 2]);
+type Roles = (&'static str, [HostStack; 2]);
 
 const ROLES: [Roles; 2] = [
-    ("engine to kernel", [Stack::Engine, Stack::Kernel]),
-    ("kernel to engine", [Stack::Kernel, Stack::Engine]),
+    ("engine to kernel", [HostStack::Engine, HostStack::Kernel]),
+    ("kernel to engine", [HostStack::Kernel, HostStack::Engine]),
 ];
 
 type Trial = (&'static str, String, Expected);
@@ -152,13 +152,13 @@ impl Case {
 
     /// Add a shell command. It applies to the kernel host.
     fn command(self, milliseconds: u64, command: &str) -> Self {
-        let kernel = if self.stacks[0] == Stack::Kernel { Side::Client } else { Side::Server };
+        let kernel = if self.stacks[0] == HostStack::Kernel { Side::Client } else { Side::Server };
         self.at(milliseconds, kernel, Action::Command(command.to_owned()))
     }
 }
 
 /// The side that uses `stack`.
-fn side_of(stack: Stack, (_, stacks): Roles) -> Side {
+fn side_of(stack: HostStack, (_, stacks): Roles) -> Side {
     if stacks[0] == stack { Side::Client } else { Side::Server }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anabranch_live::{HostCounters, Lateness, Options, Outcome, Stack};
+use anabranch_live::{HostCounters, HostStack, Lateness, LiveOutcome, Options};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Capture, Side};
 use anabranch_trace::Column::{self as Values, Text as Words};
@@ -187,14 +187,14 @@ fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
     };
     let all = rules.iter().zip(what).zip(from);
     let violations = all.filter(|((rule, _), from)| {
-        *rule != "outside_window" || case.stacks[usize::from(**from)] != Stack::Kernel
+        *rule != "outside_window" || case.stacks[usize::from(**from)] != HostStack::Kernel
     });
     problems
         .extend(violations.map(|((rule, what), _)| format!("the capture shows {rule}: {what}")));
     problems
 }
 
-fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
+fn judge(case: &Case, outcome: &LiveOutcome) -> Vec<String> {
     let expected = &case.expected;
     let mut problems = Vec::new();
     let mut check = |holds: bool, problem: String| {
@@ -237,8 +237,8 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
     }
     for (stack, counters) in case.stacks.iter().zip(&outcome.counters) {
         let expected_here = match stack {
-            Stack::Kernel => expected.kernel,
-            Stack::Engine => expected.engine,
+            HostStack::Kernel => expected.kernel,
+            HostStack::Engine => expected.engine,
         };
         for name in expected_here {
             let least = expected_here.iter().filter(|each| *each == name).count() as u64;
@@ -249,7 +249,7 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
             let count = count(counters, name);
             check(count == 0, format!("the {stack:?} counted {name} {count}"));
         }
-        if *stack == Stack::Kernel {
+        if *stack == HostStack::Kernel {
             for (name, count) in unexpected(counters, expected.tolerated) {
                 check(false, format!("the kernel counted {name} {count}"));
             }
@@ -266,12 +266,12 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
     }
     let left = outcome.interventions_left;
     check(left == 0, format!("the run ended before {left} interventions"));
-    check(case.stacks != [Stack::Engine; 2], "no host uses the kernel".into());
+    check(case.stacks != [HostStack::Engine; 2], "no host uses the kernel".into());
     problems
 }
 
 /// Returns `true` if all bytes are correct, except for those that a middlebox is meant to change.
-fn is_exact(case: &Case, outcome: &Outcome) -> bool {
+fn is_exact(case: &Case, outcome: &LiveOutcome) -> bool {
     (column(outcome, 0, "corrupt_bytes") != [0]) == case.expected.changed
 }
 
@@ -290,7 +290,7 @@ fn unexpected<'a>(
 }
 
 /// A column of one of the result's tables.
-fn column(outcome: &Outcome, table: usize, name: &str) -> Vec<u64> {
+fn column(outcome: &LiveOutcome, table: usize, name: &str) -> Vec<u64> {
     outcome.tables[table].column(name).expect("a column's name").numbers()
 }
 

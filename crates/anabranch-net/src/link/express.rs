@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
-use super::{LinkConfig, Place};
+use super::{LinkConfig, PacketPlace};
 use crate::impairment::JitterModel;
 use crate::queue::{Discipline, QueueCapacity};
 use crate::serialiser::Serialiser;
@@ -152,16 +152,16 @@ impl Express {
     /// The packets inside the link and their places, in the order of [`Link::packets`].
     ///
     /// [`Link::packets`]: super::Link::packets
-    pub(super) fn packets(&self) -> impl Iterator<Item = (Place, &IpPacket)> + '_ {
+    pub(super) fn packets(&self) -> impl Iterator<Item = (PacketPlace, &IpPacket)> + '_ {
         let waiting = self.packets.range(self.begun..).enumerate();
-        let waiting = waiting.map(|(ahead, each)| (Place::Queue { ahead }, &each.packet));
+        let waiting = waiting.map(|(ahead, each)| (PacketPlace::Queue { ahead }, &each.packet));
         let gone = self.begun - usize::from(self.is_sending());
         let place = |each: &Scheduled, sending| {
             let (left_at, delivery) = (each.leaves_at, each.leaves_at + self.delay);
             if sending {
-                Place::Transmission { left_at, delivery }
+                PacketPlace::Transmission { left_at, delivery }
             } else {
-                Place::Propagation { delivery }
+                PacketPlace::Propagation { delivery }
             }
         };
         let sending = self.packets.range(gone..self.begun);

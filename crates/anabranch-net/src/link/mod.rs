@@ -63,7 +63,7 @@ pub enum Occupancy {
 
 /// Place of a packet inside a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PacketPlace {
     /// In the queue, or in front of a shaper's gate.
     Queue {
         /// Number of packets that leave before it.
@@ -244,19 +244,22 @@ impl Link {
 
     /// The packets inside the link and their places, at the last call with a time. Those that wait
     /// come first, in the order in which they leave.
-    pub fn packets(&self) -> impl Iterator<Item = (Place, &IpPacket)> + '_ {
+    pub fn packets(&self) -> impl Iterator<Item = (PacketPlace, &IpPacket)> + '_ {
         let gate = self.shaper().into_iter().flat_map(Shaper::waiting);
         let waiting = self.queue.waiting().map(|packet| packet.slot).chain(gate);
-        let waiting = waiting.enumerate().map(|(ahead, slot)| (Place::Queue { ahead }, slot));
+        let waiting = waiting.enumerate().map(|(ahead, slot)| (PacketPlace::Queue { ahead }, slot));
         let partly = self.partly_sent().map(|sent| {
             let bytes_left = sent.bytes_left.min(u64::from(u32::MAX)) as u32;
-            (Place::Opportunity { bytes_left }, sent.packet.slot)
+            (PacketPlace::Opportunity { bytes_left }, sent.packet.slot)
         });
         let sending = self.transmission.map(|Transmission { packet, delivery }| {
-            (Place::Transmission { left_at: self.serialiser.free_at(), delivery }, packet.slot)
+            (
+                PacketPlace::Transmission { left_at: self.serialiser.free_at(), delivery },
+                packet.slot,
+            )
         });
         let gone = self.propagation.iter();
-        let gone = gone.map(|(delivery, slot)| (Place::Propagation { delivery }, slot));
+        let gone = gone.map(|(delivery, slot)| (PacketPlace::Propagation { delivery }, slot));
         let all = waiting.chain(partly).chain(sending).chain(gone);
         let all = all.filter_map(|(place, slot)| Some((place, self.packets.get(slot)?)));
         self.express.iter().flat_map(Express::packets).chain(all)

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpOptions};
 
-use super::flows::{Flows, Known};
+use super::flows::{Flows, KnownFlow};
 use super::{BuildMiddlebox, Directions, Middlebox, Side, Site};
 use crate::rng::{Draws, stream_seed};
 use crate::units::Probability;
@@ -135,7 +135,7 @@ fn may_lack_options(segment: &Segment) -> bool {
 /// acknowledgement number. It must offer more than the previous segment, and not more than the host
 /// offers now.
 fn is_update(
-    flow: &mut Known<[Option<LastAck>; 2]>,
+    flow: &mut KnownFlow<[Option<LastAck>; 2]>,
     towards: Side,
     previous: LastAck,
     segment: &Segment,

@@ -11,14 +11,14 @@ pub const MAX_FLOWS: usize = 1024;
 
 /// A table of at most [`MAX_FLOWS`] entries with least-recently-used eviction.
 #[derive(Debug)]
-pub(super) struct Table<K, V> {
+pub(super) struct FlowTable<K, V> {
     entries: BTreeMap<K, (u64, V)>,
     /// Keys by the time of their last use.
     by_use: BTreeMap<u64, K>,
     uses: u64,
 }
 
-impl<K: Ord + Copy, V> Table<K, V> {
+impl<K: Ord + Copy, V> FlowTable<K, V> {
     /// The entry of `key`. This counts as a use.
     pub(super) fn get(&mut self, key: K) -> Option<&mut V> {
         let (used, value) = self.entries.get_mut(&key)?;
@@ -60,9 +60,9 @@ impl<K: Ord + Copy, V> Table<K, V> {
     }
 }
 
-impl<K, V> Default for Table<K, V> {
+impl<K, V> Default for FlowTable<K, V> {
     fn default() -> Self {
-        Table { entries: BTreeMap::new(), by_use: BTreeMap::new(), uses: 0 }
+        FlowTable { entries: BTreeMap::new(), by_use: BTreeMap::new(), uses: 0 }
     }
 }
 
@@ -124,7 +124,7 @@ impl Numbering {
 
 /// A flow whose SYN the middlebox has seen.
 #[derive(Debug)]
-pub(super) struct Known<T> {
+pub(super) struct KnownFlow<T> {
     /// Number of flows that began before this one.
     pub(super) number: u64,
     /// Direction of the first SYN.
@@ -135,7 +135,7 @@ pub(super) struct Known<T> {
     pub(super) state: T,
 }
 
-impl<T> Known<T> {
+impl<T> KnownFlow<T> {
     /// The numbering of the direction `towards`.
     pub(super) fn towards(&mut self, towards: Side) -> Option<&mut Numbering> {
         self.numbering[towards as usize].as_mut()
@@ -145,14 +145,14 @@ impl<T> Known<T> {
 /// The flows whose SYNs the middlebox has seen.
 #[derive(Debug)]
 pub(super) struct Flows<T> {
-    table: Table<FlowId, Known<T>>,
+    table: FlowTable<FlowId, KnownFlow<T>>,
     begun: u64,
 }
 
 impl<T: Default> Flows<T> {
     /// The flow of a segment. A SYN creates a flow. A different SYN between the same endpoints
     /// creates it anew.
-    pub(super) fn of(&mut self, towards: Side, segment: &Segment) -> Option<&mut Known<T>> {
+    pub(super) fn of(&mut self, towards: Side, segment: &Segment) -> Option<&mut KnownFlow<T>> {
         let flow = FlowId::of(towards, segment);
         let (seq, flags) = (segment.header.seq, segment.header.flags);
         if flags.contains(Flags::SYN) {
@@ -176,12 +176,12 @@ impl<T: Default> Flows<T> {
     fn begin(&mut self, flow: FlowId, opened: Side) {
         let number = self.begun;
         self.begun += 1;
-        let known = Known { number, opened, numbering: [None; 2], state: T::default() };
+        let known = KnownFlow { number, opened, numbering: [None; 2], state: T::default() };
         self.table.insert(flow, known);
     }
 
     /// All flows, in a deterministic order.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&FlowId, &mut Known<T>)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&FlowId, &mut KnownFlow<T>)> {
         self.table.iter_mut()
     }
 
@@ -192,7 +192,7 @@ impl<T: Default> Flows<T> {
 
 impl<T> Default for Flows<T> {
     fn default() -> Self {
-        Flows { table: Table::default(), begun: 0 }
+        Flows { table: FlowTable::default(), begun: 0 }
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_entry_is_evicted() {
-        let mut table = Table::default();
+        let mut table = FlowTable::default();
         for key in 0..MAX_FLOWS {
             assert_eq!(table.insert(key, key), None);
         }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use anabranch_wire::{Datagram, Duration, Instant, Packet, PacketTooBig, Segment, SocketAddress};
 
-use super::flows::Table;
+use super::flows::FlowTable;
 use super::{BuildMiddlebox, Filter, Middlebox, Side, Site};
 use crate::rng::{Draws, stream_seed};
 
@@ -34,7 +34,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(124 * 60);
 const FIRST_PORT: u16 = 1024;
 
 /// An endpoint of TCP (true) or UDP (false), which have separate ports.
-type Key = (bool, SocketAddress);
+type NatKey = (bool, SocketAddress);
 
 /// Maps each endpoint of the client to a port of the NAT's address, the same for all servers.
 #[derive(Debug)]
@@ -44,9 +44,9 @@ struct Nat {
     ports: Draws,
     drawn: u64,
     /// Mappings in use, by the client's endpoint.
-    by_client: Table<Key, Mapping>,
+    by_client: FlowTable<NatKey, Mapping>,
     /// The last mapping of each port, by the NAT's endpoint. It may have expired.
-    by_port: Table<Key, SocketAddress>,
+    by_port: FlowTable<NatKey, SocketAddress>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +63,13 @@ impl Nat {
             address: site.address,
             ports: Draws::new(stream_seed(site.seed, "port")),
             drawn: 0,
-            by_client: Table::default(),
-            by_port: Table::default(),
+            by_client: FlowTable::default(),
+            by_port: FlowTable::default(),
         }
     }
 
     /// The mapping of a client endpoint, if it is valid at `now`. This counts as a use.
-    fn use_mapping(&mut self, now: Instant, key: Key) -> Option<SocketAddress> {
+    fn use_mapping(&mut self, now: Instant, key: NatKey) -> Option<SocketAddress> {
         let NatConfig { idle_timeout, rebind_at } = self.config;
         let restart = rebind_at.map(|at| Instant::ZERO + at).filter(|at| *at <= now);
         let mapping = self.by_client.get(key)?;
@@ -82,7 +82,7 @@ impl Nat {
         Some(mapping.public)
     }
 
-    fn make_mapping(&mut self, now: Instant, key: Key) -> SocketAddress {
+    fn make_mapping(&mut self, now: Instant, key: NatKey) -> SocketAddress {
         let range = u64::from(u16::MAX - FIRST_PORT) + 1;
         let first = self.ports.bits(self.drawn) % range;
         self.drawn += 1;

@@ -10,7 +10,7 @@ use anabranch_wire::{
     Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpHeader, TcpOptions, Timestamps,
 };
 
-use super::flows::{FlowId, Flows, Known};
+use super::flows::{FlowId, Flows, KnownFlow};
 use super::relay::{Accepted, Relay};
 use super::{BuildMiddlebox, Middlebox, Side, Site};
 use crate::units::ByteCount;
@@ -61,7 +61,7 @@ fn handle_acknowledgement(
     now: Instant,
     towards: Side,
     segment: &Segment,
-    flow: &mut Known<Ends>,
+    flow: &mut KnownFlow<Ends>,
 ) -> bool {
     let back = towards.opposite();
     let header = &segment.header;
@@ -147,7 +147,12 @@ impl Middlebox for ProactiveAck {
 }
 
 /// Forward the segments of a flow that the window permits.
-fn forward(now: Instant, flow: &mut Known<Ends>, window: u64, out: &mut VecDeque<(Side, Packet)>) {
+fn forward(
+    now: Instant,
+    flow: &mut KnownFlow<Ends>,
+    window: u64,
+    out: &mut VecDeque<(Side, Packet)>,
+) {
     for towards in [Side::Client, Side::Server] {
         let HostState { timestamp: clock, ack, .. } = flow.state.hosts[towards as usize];
         while let Some(mut segment) = flow.state.relays[towards as usize].poll(now, window) {
@@ -171,7 +176,7 @@ fn acknowledge(
     place: FlowId,
     towards: Side,
     time: Option<u32>,
-    flow: &mut Known<Ends>,
+    flow: &mut KnownFlow<Ends>,
 ) -> Option<Segment> {
     let back = towards.opposite();
     let next = flow.state.relays[towards as usize].next();

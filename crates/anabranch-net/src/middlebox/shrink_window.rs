@@ -12,7 +12,7 @@ use anabranch_wire::{
     TcpOptions, Timestamps,
 };
 
-use super::flows::{FlowId, Flows, Known};
+use super::flows::{FlowId, Flows, KnownFlow};
 use super::{BuildMiddlebox, Directions, Middlebox, Side, Site};
 use crate::rng::{Draws, stream_seed};
 use crate::units::ByteCount;
@@ -50,14 +50,14 @@ const SHORTEST: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 struct ShrinkWindow {
     config: ShrinkWindowConfig,
-    flows: Flows<[Host; 2]>,
+    flows: Flows<[Advertiser; 2]>,
     draws: Draws,
     out: VecDeque<(Side, Packet)>,
 }
 
-/// A host of a flow, identified by the direction of its segments.
+/// A host of a flow, which advertises windows. The direction of its segments identifies it.
 #[derive(Debug, Default)]
-struct Host {
+struct Advertiser {
     /// The window scale in its SYN. RFC 7323 §2.2.
     scale: Option<u8>,
     /// The host's latest acknowledgement.
@@ -79,7 +79,7 @@ struct LastAck {
     timestamps: Option<Timestamps>,
 }
 
-impl Host {
+impl Advertiser {
     /// Returns `true` if the window is small now. `draw` returns the n-th random number.
     fn is_small(
         &mut self,
@@ -109,7 +109,7 @@ fn draw(draws: Draws, number: u64, towards: Side) -> impl Fn(u64) -> f64 {
 }
 
 /// Window scale of segments in this direction. RFC 7323 §2.2: 0 unless both SYNs had the option.
-fn shift(flow: &Known<[Host; 2]>, towards: Side) -> u8 {
+fn shift(flow: &KnownFlow<[Advertiser; 2]>, towards: Side) -> u8 {
     let [own, other] = [towards, towards.opposite()].map(|side| flow.state[side as usize].scale);
     own.filter(|_| other.is_some()).unwrap_or(0).min(14)
 }
@@ -197,7 +197,7 @@ impl ShrinkWindow {
 
 /// Record a host's acknowledgement, and shrink its window if `shrinks` is set.
 fn announce(
-    flow: &mut Known<[Host; 2]>,
+    flow: &mut KnownFlow<[Advertiser; 2]>,
     towards: Side,
     segment: &mut Segment,
     config: &ShrinkWindowConfig,
@@ -229,7 +229,7 @@ fn announce(
 fn repeat(
     place: FlowId,
     towards: Side,
-    flow: &mut Known<[Host; 2]>,
+    flow: &mut KnownFlow<[Advertiser; 2]>,
     window: u16,
 ) -> Option<Segment> {
     let last_ack = flow.state[towards as usize].last_ack?;

@@ -54,7 +54,7 @@ use crate::schedule::{LinkChange, ScheduledChange};
 use crate::side::Side;
 
 pub use paths::{Hop, LinkId, Locate, Path, Paths};
-pub use tap::{Source, Tap, Traffic};
+pub use tap::{Tap, Traffic, TrafficSource};
 
 use paths::{Beyond, SiteId};
 

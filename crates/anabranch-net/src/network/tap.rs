@@ -8,7 +8,7 @@ use super::LinkId;
 use crate::side::Side;
 
 /// A source of cross-traffic: it sends packets and expects no answer.
-pub trait Source: fmt::Debug + Send {
+pub trait TrafficSource: fmt::Debug + Send {
     /// The next packet that is due by `now`, if there is one.
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet>;
 
@@ -24,7 +24,7 @@ pub struct Traffic {
     /// Number of the path.
     pub path: usize,
     /// The source.
-    pub source: Box<dyn Source>,
+    pub source: Box<dyn TrafficSource>,
 }
 
 /// An observer of packets inside a network, for captures, fingerprints and checks. It does not see

@@ -36,7 +36,7 @@ fn path() -> Path {
     Path { forward: link(), reverse: link(), boxes: None, via: vec![], egress: [None; 2] }
 }
 
-fn boxed(kind: Kind) -> Path {
+fn boxed(kind: TestBoxKind) -> Path {
     Path { boxes: Some(Box::new(TestBox { kind, out: VecDeque::new() })), ..path() }
 }
 
@@ -86,12 +86,12 @@ impl Tap for Trail {
 /// A simple middlebox without delay.
 #[derive(Debug)]
 struct TestBox {
-    kind: Kind,
+    kind: TestBoxKind,
     out: VecDeque<(Side, Packet)>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum TestBoxKind {
     /// Passes every packet.
     Pass,
     /// Passes every packet at this time.
@@ -108,12 +108,12 @@ impl Middlebox for TestBox {
         let Datagram { source, destination, .. } = &mut **datagram;
         let mut way = towards;
         match self.kind {
-            Kind::Pass | Kind::Hold(_) => {}
-            Kind::Reflect => {
+            TestBoxKind::Pass | TestBoxKind::Hold(_) => {}
+            TestBoxKind::Reflect => {
                 way = towards.opposite();
                 std::mem::swap(source, destination);
             }
-            Kind::Translate { path, client: number } => match towards {
+            TestBoxKind::Translate { path, client: number } => match towards {
                 CLIENT => destination.address = client(number),
                 SERVER => source.address = Ipv4Addr::new(10, 2, 0, path).into(),
             },
@@ -128,13 +128,13 @@ impl Middlebox for TestBox {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let due = if let Kind::Hold(until) = self.kind { until } else { Instant::ZERO };
+        let due = if let TestBoxKind::Hold(until) = self.kind { until } else { Instant::ZERO };
         self.out.front().map(|_| due)
     }
 
     fn original(&self, public: SocketAddress) -> Option<SocketAddress> {
         match self.kind {
-            Kind::Translate { path, client: number }
+            TestBoxKind::Translate { path, client: number }
                 if public.address == Ipv4Addr::new(10, 2, 0, path) =>
             {
                 Some(SocketAddress::new(client(number), public.port))
@@ -151,7 +151,7 @@ struct Ticking {
     packet: Packet,
 }
 
-impl Source for Ticking {
+impl TrafficSource for Ticking {
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         (self.next <= now).then(|| {
             self.next += Duration::from_millis(1);
@@ -269,7 +269,7 @@ fn a_route_without_circles() {
 #[test]
 #[should_panic(expected = "middleboxes face the server")]
 fn middleboxes_are_not_crossed_in_reverse() {
-    network(vec![boxed(Kind::Pass), Path { via: vec![against(0)], ..path() }]);
+    network(vec![boxed(TestBoxKind::Pass), Path { via: vec![against(0)], ..path() }]);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn links_are_listed_by_path_and_direction() {
 
 #[test]
 fn middleboxes_are_at_the_servers_end() {
-    let mut network = network(vec![boxed(Kind::Pass)]);
+    let mut network = network(vec![boxed(TestBoxKind::Pass)]);
     network.handle_packet(at(1), CLIENT, 0, packet(CLIENT, client(0)));
     assert_eq!(network.tap_mut().0, [], "the packet leaves the boxes in a separate event");
     assert!(network.poll_transmit(at(1)).is_none());
@@ -303,7 +303,7 @@ fn middleboxes_are_at_the_servers_end() {
 
 #[test]
 fn a_box_that_answers_at_once_does_so_in_a_separate_event() {
-    let mut network = network(vec![boxed(Kind::Reflect)]);
+    let mut network = network(vec![boxed(TestBoxKind::Reflect)]);
     network.handle_packet(at(3), CLIENT, 0, packet(CLIENT, client(0)));
     assert!(network.poll_transmit(at(3)).is_none());
     network.handle_timeout(at(3));
@@ -322,7 +322,7 @@ fn a_box_that_answers_at_once_does_so_in_a_separate_event() {
 #[test]
 fn a_translated_address_leads_back_to_its_path() {
     // Path 1 leads via path 0, whose middlebox translates 10.1.0.1 to 10.2.0.0.
-    let core = boxed(Kind::Translate { path: 0, client: 1 });
+    let core = boxed(TestBoxKind::Translate { path: 0, client: 1 });
     let mut network = network(vec![core, Path { via: vec![along(0)], ..path() }]);
     network.handle_packet(at(0), SERVER, 1, packet(SERVER, client(1)));
     let (_, arrival) = drive(&mut network, 99).remove(0);
@@ -396,7 +396,7 @@ fn a_source_follows_links_that_are_due_at_the_same_time() {
 fn middleboxes_follow_a_source_that_is_due_at_the_same_time() {
     let source = Ticking { next: at(5), packet: packet(CLIENT, client(1)) };
     let traffic = Traffic { towards: CLIENT, path: 1, source: Box::new(source) };
-    let paths = vec![boxed(Kind::Hold(at(5))), path()];
+    let paths = vec![boxed(TestBoxKind::Hold(at(5))), path()];
     let mut network = Network::new(paths, locate, vec![traffic], Trail::default());
     network.handle_packet(at(0), CLIENT, 0, packet(CLIENT, client(0)));
     drive(&mut network, 5);

@@ -45,7 +45,7 @@ use std::net::IpAddr;
 use anabranch_config::parts;
 use anabranch_wire::{Duration, Instant};
 
-use crate::view::{Phase, SubflowView};
+use crate::view::{RecoveryPhase, SubflowView};
 
 parts! {
     /// A congestion control with its parameters.
@@ -164,7 +164,7 @@ pub struct RateSample {
     /// Earliest time at which pacing lets the next segment leave.
     pub next_departure: Instant,
     /// Phase of loss recovery.
-    pub phase: Phase,
+    pub phase: RecoveryPhase,
     /// Payload bytes of a full segment without the options of Multipath TCP. Linux: `mss_cache`.
     pub segment: u32,
 }

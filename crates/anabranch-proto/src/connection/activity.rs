@@ -6,7 +6,7 @@ use super::scheduling::FullBuffers;
 use super::stats::Fallback;
 use super::subflows::SubflowContext;
 use crate::activity::{Activity, Reason};
-use crate::view::{Phase, Slot, SubflowView, Usability};
+use crate::view::{RecoveryPhase, Slot, SubflowView, Usability};
 
 impl Connection {
     /// Activity of each subflow, by slot. The answer is exact once
@@ -34,7 +34,7 @@ impl Connection {
             return Activity::Standby;
         }
         let has_room = view.can_send();
-        if !has_room && view.phase == Phase::Loss {
+        if !has_room && view.phase == RecoveryPhase::Loss {
             return Activity::Silent;
         }
         if self.send.has_nothing_left() {
@@ -105,7 +105,7 @@ fn congestion_limit(ctx: &SubflowContext, view: &SubflowView) -> Activity {
         return Activity::ReceiveWindow;
     }
     match view.phase {
-        Phase::Recovery => Activity::Recovery,
-        Phase::Open | Phase::Loss => Activity::CongestionWindow,
+        RecoveryPhase::Recovery => Activity::Recovery,
+        RecoveryPhase::Open | RecoveryPhase::Loss => Activity::CongestionWindow,
     }
 }

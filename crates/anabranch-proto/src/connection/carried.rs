@@ -4,7 +4,7 @@
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     /// The most recent run of contiguous data.
-    run: Run,
+    run: DataRun,
     /// The end of the last short segment of new data, as a subflow offset.
     short_end: u64,
     /// Bytes that another subflow had carried before.
@@ -13,16 +13,16 @@ pub(super) struct Carried {
 
 /// A run of data on a subflow with a constant difference between data and subflow offsets.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct DataRun {
     shift: u64,
     /// Data offsets of the first byte, and of the byte after the last.
     from: u64,
     end: u64,
 }
 
-impl Default for Run {
+impl Default for DataRun {
     fn default() -> Self {
-        Run { shift: 0, from: 1, end: 1 }
+        DataRun { shift: 0, from: 1, end: 1 }
     }
 }
 
@@ -33,7 +33,7 @@ impl Carried {
     pub(super) fn on_sent(&mut self, subflow: u64, data: u64, len: u64) {
         let shift = data.wrapping_sub(subflow);
         if shift != self.run.shift {
-            self.run = Run { shift, from: data, end: data };
+            self.run = DataRun { shift, from: data, end: data };
         }
         self.run.end = data + len;
     }
@@ -63,7 +63,7 @@ impl Carried {
     /// The difference between data and subflow offsets, if all data from `una` to `end` lies on the
     /// subflow in order and without repetitions.
     pub(super) fn shift(&self, una: u64, end: u64) -> Option<u64> {
-        let Run { shift, from, end: run_end } = self.run;
+        let DataRun { shift, from, end: run_end } = self.run;
         (run_end == end && from <= una).then_some(shift)
     }
 }

@@ -22,7 +22,7 @@ use super::Connection;
 use super::handshake::because;
 use super::mapping::ChecksumVerdict;
 use super::recv_queue::Inserted;
-use super::timer::Timer;
+use super::timer::ConnectionTimer;
 use crate::view::Slot;
 
 /// A mapping failed its checksum on the only subflow. Its bytes wait for the peer's answer.
@@ -118,7 +118,7 @@ impl Connection {
         let Some((fail, before)) = failing.next() else { return self.abandon_failing() };
         subflow.signals_mut().fail(fail);
         let pause = subflow.rtt().rto_without_backoff() * (1 << before);
-        self.timers.set(Timer::Fail, now + pause);
+        self.timers.set(ConnectionTimer::Fail, now + pause);
     }
 
     /// The subflow that waits for an answer to MP_FAIL is not the only one any more.

@@ -6,7 +6,7 @@ use anabranch_wire::{DataSeq, Duration, Instant};
 use super::data_rto::DataRto;
 use super::scheduling::FullBuffers;
 use super::subflows::SubflowContext;
-use super::timer::Timer;
+use super::timer::ConnectionTimer;
 use super::{Connection, Registration};
 use crate::error::ConnectionError;
 use crate::event::Event;
@@ -50,7 +50,7 @@ impl Connection {
     fn limit_wait_if_released(&mut self, now: Instant) {
         if self.waits_only_for_peer() {
             let end = now + RELEASED_WAIT;
-            self.timers.set_if_earlier(Timer::GiveUp, end);
+            self.timers.set_if_earlier(ConnectionTimer::GiveUp, end);
         }
     }
 
@@ -330,7 +330,10 @@ impl Connection {
             || (!self.config.platform.reopens_subflows && self.wants_subflows());
         if waits && may_come {
             // The timeout starts when the last working subflow ended.
-            self.timers.set_if_earlier(Timer::Orphan, now + self.config.platform.give_up.orphaned);
+            self.timers.set_if_earlier(
+                ConnectionTimer::Orphan,
+                now + self.config.platform.give_up.orphaned,
+            );
             return;
         }
         self.give_up(match end {

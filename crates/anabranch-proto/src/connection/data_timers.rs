@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use anabranch_wire::{Duration, Instant};
 
 use super::Connection;
-use super::timer::Timer;
+use super::timer::ConnectionTimer;
 use crate::error::ConnectionError;
 use crate::platform::{DataRetransmission, Pause};
 
@@ -22,7 +22,7 @@ const SMALL_WINDOW_PAUSES: RangeInclusive<Duration> =
 impl Connection {
     /// Something is outstanding: its timer runs from the oldest on.
     pub(super) fn start_retransmission(&mut self, now: Instant) {
-        if !self.timers.is_running(Timer::Retransmission) {
+        if !self.timers.is_running(ConnectionTimer::Retransmission) {
             self.arm_retransmission(now);
         }
     }
@@ -30,14 +30,15 @@ impl Connection {
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         self.begin_period(now);
-        self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
+        self.timers.set_if_earlier(ConnectionTimer::GiveUp, now + SEND_TIMEOUT);
     }
 
     fn begin_period(&mut self, now: Instant) {
         let rule = self.data_retransmission().pause;
         let only_data_fin = self.send.queue.una() == self.send.queue.end();
         let pause = self.data_rto.pause(rule, only_data_fin, || self.subflows.longest_timeout());
-        self.timers.set(Timer::Retransmission, self.config.platform.expiry.fires(now, pause));
+        self.timers
+            .set(ConnectionTimer::Retransmission, self.config.platform.expiry.fires(now, pause));
     }
 
     #[inline]
@@ -67,11 +68,11 @@ impl Connection {
         if available > 0 {
             let (least, most) = SMALL_WINDOW_PAUSES.into_inner();
             self.timers.set_if_earlier(
-                Timer::Persist,
+                ConnectionTimer::Persist,
                 now + self.subflows.shortest_rto().clamp(least, most),
             );
-        } else if !self.timers.is_running(Timer::Persist) {
-            self.timers.set(Timer::Persist, now + self.probe_pause());
+        } else if !self.timers.is_running(ConnectionTimer::Persist) {
+            self.timers.set(ConnectionTimer::Persist, now + self.probe_pause());
         }
     }
 
@@ -83,12 +84,12 @@ impl Connection {
     /// DATA_ACK moved on.
     pub(super) fn on_data_acknowledged(&mut self, now: Instant) {
         self.data_rto.on_progress();
-        self.timers.stop(Timer::Persist);
+        self.timers.stop(ConnectionTimer::Persist);
         self.send.on_progress();
-        self.timers.stop(Timer::GiveUp);
+        self.timers.stop(ConnectionTimer::GiveUp);
         if self.send.queue.all_acknowledged() {
             self.data_rto.on_all_acknowledged();
-            self.timers.stop(Timer::Retransmission);
+            self.timers.stop(ConnectionTimer::Retransmission);
             return self.await_unsent(now);
         }
         if !self.subflows.have_outstanding() {
@@ -114,17 +115,19 @@ impl Connection {
     pub(super) fn handle_data_timers(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
-                Timer::Retransmission => self.on_data_retransmission(now),
-                Timer::Persist if self.send.available_window() > 0 => self.send.use_small_window(),
-                Timer::Persist => self.probe_window(now),
-                Timer::Unmapped => self.on_unmapped_timeout(now),
-                Timer::Fail => self.tell_failure(now),
-                Timer::GiveUp if self.waits_only_for_peer() => self.give_up_released(),
-                Timer::GiveUp if self.session.is_mptcp() => {
+                ConnectionTimer::Retransmission => self.on_data_retransmission(now),
+                ConnectionTimer::Persist if self.send.available_window() > 0 => {
+                    self.send.use_small_window()
+                }
+                ConnectionTimer::Persist => self.probe_window(now),
+                ConnectionTimer::Unmapped => self.on_unmapped_timeout(now),
+                ConnectionTimer::Fail => self.tell_failure(now),
+                ConnectionTimer::GiveUp if self.waits_only_for_peer() => self.give_up_released(),
+                ConnectionTimer::GiveUp if self.session.is_mptcp() => {
                     self.give_up(ConnectionError::TimedOut);
                 }
-                Timer::Orphan => self.give_up(ConnectionError::NoSubflow),
-                Timer::GiveUp | Timer::Scheduler => {}
+                ConnectionTimer::Orphan => self.give_up(ConnectionError::NoSubflow),
+                ConnectionTimer::GiveUp | ConnectionTimer::Scheduler => {}
             }
         }
     }

@@ -6,8 +6,8 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{FastOpenCookie, Instant, Payload, Segment, SocketAddress};
 
-use super::session::{Keys, Nonces};
-use super::timer::Timer;
+use super::session::{Nonces, SessionKeys};
+use super::timer::ConnectionTimer;
 use super::{Connection, SubflowAddresses, SubflowRequest};
 use crate::event::Event;
 use crate::keys;
@@ -351,7 +351,7 @@ impl Connection {
     /// A joined subflow can carry data at both ends.
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: Slot) {
         self.subflows.edit(slot).subflow.carry_handshake(None);
-        self.timers.stop(Timer::Orphan);
+        self.timers.stop(ConnectionTimer::Orphan);
         self.paths.end_move();
         self.fallback.both_may_spread();
         self.abandon_failing();
@@ -377,7 +377,7 @@ impl Connection {
     }
 
     fn both_keys(&self) -> Option<MpCapable> {
-        let Keys { local, remote } = self.session.keys()?;
+        let SessionKeys { local, remote } = self.session.keys()?;
         Some(self.session.capable(CapableKeys::Both { sender: local, receiver: remote }))
     }
 

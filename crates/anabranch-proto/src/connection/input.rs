@@ -9,8 +9,8 @@ use anabranch_wire::{Flags, Instant, PooledSegment, Segment, SeqNumber};
 
 use super::Connection;
 use super::mapping::Received;
-use super::session::Keys;
-use super::timer::Timer;
+use super::session::SessionKeys;
+use super::timer::ConnectionTimer;
 use crate::path_manager::Retry;
 use crate::platform::DataAckRule;
 use crate::subflow::{Purpose, RxContext, State};
@@ -254,7 +254,7 @@ impl Connection {
     /// its sender knows the keys. Data of the SYN comes before that.
     fn handle_first_mapping(&mut self, slot: Slot, capable: MpCapable) {
         if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
-            && let Some(Keys { local, remote }) = self.session.keys()
+            && let Some(SessionKeys { local, remote }) = self.session.keys()
             && (sender, receiver) == (remote, local)
             && self.session.is_listener()
             && self.subflows[slot].subflow.identity().purpose == Purpose::Initial
@@ -357,7 +357,7 @@ impl Connection {
             if keeps { subflow.send_window().kept() } else { subflow.advertised_window(segment) };
         if self.send.widen(offset, window) && !keeps && self.data_rto.timeouts() > 0 {
             // The peer has room again for data that it may have dropped.
-            self.timers.set(Timer::Retransmission, now);
+            self.timers.set(ConnectionTimer::Retransmission, now);
         }
         if self.send.queue.acknowledge(offset) {
             self.on_data_progress(now);

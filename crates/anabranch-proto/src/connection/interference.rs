@@ -27,7 +27,7 @@ use anabranch_wire::{Duration, Instant, SeqNumber};
 use super::Connection;
 use super::fallback::PlainStart;
 use super::handshake::because;
-use super::timer::Timer;
+use super::timer::ConnectionTimer;
 use crate::subflow::Purpose;
 use crate::view::Slot;
 
@@ -107,7 +107,7 @@ impl Connection {
         } else if (optionless && alone && !late) || ctx.mappings.is_beyond_hope() {
             self.on_mapping_missing(slot);
         } else if ctx.signs.begin_to_wait(now) {
-            self.timers.set_if_earlier(Timer::Unmapped, now + mapping_timeout);
+            self.timers.set_if_earlier(ConnectionTimer::Unmapped, now + mapping_timeout);
         }
     }
 
@@ -122,7 +122,7 @@ impl Connection {
             if due <= now {
                 self.on_mapping_missing(slot);
             } else {
-                self.timers.set_if_earlier(Timer::Unmapped, due);
+                self.timers.set_if_earlier(ConnectionTimer::Unmapped, due);
             }
         }
     }

@@ -62,7 +62,7 @@ use crate::keys::Secrets;
 use crate::path_manager::{LocalAddress, PathEvent};
 use crate::platform::{ReceiveWindow, SendBuffer, SilenceRule};
 use crate::remedy::BufferSide;
-use crate::subflow::{Identity, Open, Purpose, Subflow};
+use crate::subflow::{Open, Purpose, Subflow, SubflowIdentity};
 use crate::trace::TraceEvent;
 use crate::view::{Slot, SubflowId};
 use data_fin::DataFin;
@@ -87,7 +87,7 @@ pub(crate) struct Connection {
     recv: DataReceiver,
     scheduling: Scheduling,
     paths: PathDriver,
-    timers: timer::TimerTable,
+    timers: timer::ConnectionTimers,
     data_rto: DataRto,
     data_fin: DataFin,
     outbox: Outbox,
@@ -136,7 +136,7 @@ impl Connection {
                 new.addresses_down,
                 &config.platform,
             ),
-            timers: timer::TimerTable::new(),
+            timers: timer::ConnectionTimers::new(),
             data_rto: DataRto::default(),
             data_fin: DataFin::default(),
             outbox: Outbox::new(config.trace),
@@ -273,7 +273,7 @@ impl Connection {
         place: SubflowAddresses,
     ) -> Subflow {
         make(Open {
-            identity: Identity {
+            identity: SubflowIdentity {
                 id,
                 purpose: place.purpose,
                 local: place.local,

@@ -23,7 +23,7 @@ use anabranch_wire::{Instant, PooledSegment, SeqNumber};
 use super::Connection;
 use super::handshake::because;
 use super::path_driver::{Duty, SubflowRequest};
-use super::probes::{Copies, Probe};
+use super::probes::{ProbeCopy, ProbeRequest};
 use super::reinjection::RetransmitCause;
 use crate::path_manager::{PathEvent, Retry};
 use crate::platform::SilenceRule;
@@ -169,7 +169,7 @@ impl Connection {
                 Duty::Probe { subflow, count, bytes } => {
                     let end = self.send.queue.carried_to();
                     let under_way = self.send.queue.una()..end;
-                    self.paths.probes.start(subflow, Copies { count, bytes }, under_way);
+                    self.paths.probes.start(subflow, ProbeRequest { count, bytes }, under_way);
                 }
             }
         }
@@ -254,7 +254,7 @@ impl Connection {
 
     /// The next probe for which a subflow has room.
     pub(super) fn poll_probe(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
-        let Probe { slot, start, len } =
+        let ProbeCopy { slot, start, len } =
             self.paths.probes.poll(self.send.queue.una(), self.subflows.views())?;
         let payload = self.send.queue.payload(start, len);
         Some(self.send_again_on(now, level, slot, start, payload, RetransmitCause::Probe))

@@ -13,7 +13,7 @@ use anabranch_wire::{Flags, Instant, Payload, PooledSegment, Segment};
 
 use super::Connection;
 use super::scheduling::FullBuffers;
-use super::timer::Timer;
+use super::timer::ConnectionTimer;
 use crate::platform::DataAckRule;
 use crate::subflow::{DataLevel, RxContext};
 use crate::view::Slot;
@@ -196,7 +196,7 @@ impl Connection {
         if !self.scheduling.may_admit_more() {
             return;
         }
-        self.timers.stop(Timer::Scheduler);
+        self.timers.stop(ConnectionTimer::Scheduler);
         let full = match self.send.queue.unsent() {
             0 => self.full_buffers(),
             _ => {

@@ -21,7 +21,7 @@ struct Burst {
 
 /// Copies that a path manager requests.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Copies {
+pub(super) struct ProbeRequest {
     pub(super) count: u32,
     /// Bytes per copy.
     pub(super) bytes: u32,
@@ -29,7 +29,7 @@ pub(super) struct Copies {
 
 /// A copy to send.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Probe {
+pub(super) struct ProbeCopy {
     pub(super) slot: Slot,
     pub(super) start: u64,
     pub(super) len: u32,
@@ -38,8 +38,13 @@ pub(super) struct Probe {
 impl Probes {
     /// Make a subflow send copies of the newest data in flight, in order, so that those that arrive
     /// first are useful.
-    pub(super) fn start(&mut self, subflow: SubflowId, wanted: Copies, under_way: Range<u64>) {
-        let Copies { count, bytes } = wanted;
+    pub(super) fn start(
+        &mut self,
+        subflow: SubflowId,
+        wanted: ProbeRequest,
+        under_way: Range<u64>,
+    ) {
+        let ProbeRequest { count, bytes } = wanted;
         let wanted = u64::from(count) * u64::from(bytes);
         let end = under_way.end;
         let next = end.saturating_sub(wanted).max(under_way.start);
@@ -53,7 +58,7 @@ impl Probes {
     }
 
     /// The next copy for which a subflow has room. Data acknowledged up to `una` needs no copy.
-    pub(super) fn poll(&mut self, una: u64, views: &[SubflowView]) -> Option<Probe> {
+    pub(super) fn poll(&mut self, una: u64, views: &[SubflowView]) -> Option<ProbeCopy> {
         self.0.retain_mut(|burst| {
             burst.next = burst.next.max(una);
             let there = views.get(burst.subflow.slot.index());
@@ -64,7 +69,7 @@ impl Probes {
         let (start, mss) = (burst.next, u64::from(view_of(burst).mss));
         let len = u64::from(burst.bytes).min(mss).min(burst.end - start);
         burst.next += len;
-        Some(Probe { slot: burst.subflow.slot, start, len: len as u32 })
+        Some(ProbeCopy { slot: burst.subflow.slot, start, len: len as u32 })
     }
 
     /// Cancel all copies.

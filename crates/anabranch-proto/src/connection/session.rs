@@ -40,7 +40,7 @@ struct Peer {
 
 /// The keys of both hosts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Keys {
+pub(super) struct SessionKeys {
     pub(super) local: u64,
     pub(super) remote: u64,
 }
@@ -52,7 +52,7 @@ pub(super) struct Nonces {
     pub(super) remote: u32,
 }
 
-impl Keys {
+impl SessionKeys {
     /// HMAC that proves to the peer that this host knows both keys. RFC 8684 §3.2.
     pub(super) fn proof(self, nonces: Nonces) -> [u8; 32] {
         keys::join_hmac(self.local, self.remote, nonces.local, nonces.remote)
@@ -166,9 +166,9 @@ impl Session {
 
     /// The keys; `None` without Multipath TCP.
     #[inline]
-    pub(super) fn keys(&self) -> Option<Keys> {
+    pub(super) fn keys(&self) -> Option<SessionKeys> {
         match self.mode {
-            Mode::Mptcp(peer) => Some(Keys { local: self.key, remote: peer.key }),
+            Mode::Mptcp(peer) => Some(SessionKeys { local: self.key, remote: peer.key }),
             Mode::Negotiating | Mode::Tcp => None,
         }
     }

@@ -2,7 +2,7 @@
 
 /// Each variant documents when it fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Timer {
+pub(super) enum ConnectionTimer {
     /// When to reinject the oldest unacknowledged data on any subflow. RFC 8684 §3.3.6.
     Retransmission,
     /// When to probe a closed window of the peer, or to use a small one. RFC 9293 §3.8.6.1.
@@ -20,15 +20,15 @@ pub(super) enum Timer {
     Scheduler,
 }
 
-impl crate::timers::Timer for Timer {
-    const IN_ORDER: &'static [Timer] = &[
-        Timer::Retransmission,
-        Timer::Persist,
-        Timer::Unmapped,
-        Timer::Fail,
-        Timer::GiveUp,
-        Timer::Orphan,
-        Timer::Scheduler,
+impl crate::timers::TimerKind for ConnectionTimer {
+    const IN_ORDER: &'static [ConnectionTimer] = &[
+        ConnectionTimer::Retransmission,
+        ConnectionTimer::Persist,
+        ConnectionTimer::Unmapped,
+        ConnectionTimer::Fail,
+        ConnectionTimer::GiveUp,
+        ConnectionTimer::Orphan,
+        ConnectionTimer::Scheduler,
     ];
 
     fn index(self) -> usize {
@@ -37,4 +37,4 @@ impl crate::timers::Timer for Timer {
 }
 
 /// The timers of a connection.
-pub(super) type TimerTable = crate::timers::TimerTable<Timer, 7>;
+pub(super) type ConnectionTimers = crate::timers::TimerTable<ConnectionTimer, 7>;

@@ -9,8 +9,8 @@ use super::Connection;
 use super::prediction::is_pure_ack;
 use super::receiver::EarlyAcknowledgement;
 use super::reinjection::RetransmitCause;
-use super::schedule::Choice;
-use super::timer::Timer;
+use super::schedule::ValidDecision;
+use super::timer::ConnectionTimer;
 use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::Pending;
 use crate::subflow::{Carries, DataLevel, MappingMeta};
@@ -216,7 +216,7 @@ impl Connection {
 
     /// Data, new or again.
     pub(super) fn poll_data(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
-        self.timers.stop(Timer::Scheduler);
+        self.timers.stop(ConnectionTimer::Scheduler);
         if self.send.queue.has_mapped_to_send()
             && let Some(segment) = self.poll_mapped(now, level)
         {
@@ -274,7 +274,8 @@ impl Connection {
             return None;
         }
         // The scheduler is not asked, but the subflows for copies remain those that it chose.
-        let choice = Choice { copies: self.scheduling.copies(), ..Choice::only(slot) };
+        let choice =
+            ValidDecision { copies: self.scheduling.copies(), ..ValidDecision::only(slot) };
         let segment = self.send_new(now, level, choice, len);
         self.subflows[slot].subflow.tail_probe_was_new(now);
         Some(segment)
@@ -379,7 +380,7 @@ impl Connection {
         let idle =
             self.subflows.views().iter().find(|view| view.can_send()).map(|view| view.id.slot);
         let slot = idle.filter(|slot| available < self.next_segment_bytes(*slot))?;
-        self.on_window_limited(now, level, Choice::only(slot), available)
+        self.on_window_limited(now, level, ValidDecision::only(slot), available)
     }
 
     fn next_segment_bytes(&self, slot: Slot) -> u64 {
@@ -415,10 +416,10 @@ impl Connection {
         &mut self,
         now: Instant,
         level: &DataLevel,
-        choice: Choice,
+        choice: ValidDecision,
         len: u64,
     ) -> PooledSegment {
-        let Choice { slot, copies, .. } = choice;
+        let ValidDecision { slot, copies, .. } = choice;
         let start = self.send.queue.nxt();
         let with_keys = self.is_first_data_with_keys();
         let payload = self.send.queue.map_next(len as u32, slot, copies);
@@ -460,7 +461,7 @@ impl Connection {
         &mut self,
         now: Instant,
         level: &DataLevel,
-        choice: Choice,
+        choice: ValidDecision,
         available: u64,
     ) -> Option<PooledSegment> {
         if let Some(segment) = self.ask_remedies(now, level, choice.slot, true) {

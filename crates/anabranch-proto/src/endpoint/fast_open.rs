@@ -24,7 +24,7 @@ const MOST_KNOWN: usize = 1024;
 
 /// Outcomes of a client's attempts to use TCP Fast Open, by local and remote address.
 #[derive(Debug, Default)]
-pub(super) struct Known(BTreeMap<(IpAddr, IpAddr), Knowledge>);
+pub(super) struct FastOpenCache(BTreeMap<(IpAddr, IpAddr), Knowledge>);
 
 #[derive(Clone, Copy, Debug)]
 enum Knowledge {
@@ -33,7 +33,7 @@ enum Knowledge {
     RefusedUntil(Instant),
 }
 
-impl Known {
+impl FastOpenCache {
     /// The first SYN from `local` to `remote` may carry this. Without a cookie, it asks for one. RFC
     /// 7413 §4.2.1.
     pub(super) fn plan(

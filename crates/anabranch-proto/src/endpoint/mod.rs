@@ -74,7 +74,7 @@ pub struct Endpoint {
     /// Time until which third ACKs may arrive for SYNs that were answered without state.
     cookies_until: Instant,
     waiting_joins: WaitingJoins,
-    fast_open: fast_open::Known,
+    fast_open: fast_open::FastOpenCache,
     ports: Ports,
     blackhole: blackhole::Blackhole,
     events: VecDeque<(ConnectionId, Event)>,
@@ -91,7 +91,7 @@ impl fmt::Debug for Endpoint {
 }
 
 /// The key and the source of random numbers of a connection.
-struct Identity {
+struct ConnectionIdentity {
     key: u64,
     secrets: Secrets,
 }
@@ -116,7 +116,7 @@ impl Endpoint {
             half_open: 0,
             cookies_until: Instant::ZERO,
             waiting_joins: WaitingJoins::default(),
-            fast_open: fast_open::Known::default(),
+            fast_open: fast_open::FastOpenCache::default(),
             ports: Ports::default(),
             blackhole: blackhole::Blackhole::default(),
             events: VecDeque::new(),
@@ -715,7 +715,7 @@ impl Endpoint {
         let key = std::iter::repeat_with(|| secrets.draw("key"))
             .find(|key| !self.tokens.contains_key(&keys::token(*key)))
             .expect("an endless supply of keys");
-        let connection = self.make(config, role, local, Identity { key, secrets });
+        let connection = self.make(config, role, local, ConnectionIdentity { key, secrets });
         self.insert(connection)
     }
 
@@ -724,9 +724,9 @@ impl Endpoint {
         config: Arc<ConnectionConfig>,
         role: Role,
         local: IpAddr,
-        identity: Identity,
+        identity: ConnectionIdentity,
     ) -> Connection {
-        let Identity { key, secrets } = identity;
+        let ConnectionIdentity { key, secrets } = identity;
         Connection::new(NewConnection {
             role,
             key,

@@ -8,7 +8,7 @@ use anabranch_wire::{
 };
 
 use super::demultiplexer::SubflowIndex;
-use super::{Endpoint, Identity, fast_open};
+use super::{ConnectionIdentity, Endpoint, fast_open};
 use crate::config::ConnectionConfig;
 use crate::connection::{Answered, JoinAnswer, Reception, Role, because};
 use crate::flood::{COOKIE_SECONDS, Cookies, MOST_HALF_OPEN, Numbers};
@@ -85,7 +85,7 @@ impl Endpoint {
             return self.answer(now, syn, config, None);
         }
         let (numbers, key) = self.cookie(now, syn);
-        let identity = Identity { key, secrets: self.secrets.for_connection(0) };
+        let identity = ConnectionIdentity { key, secrets: self.secrets.for_connection(0) };
         let connection = self.make(config, Role::Listener, local, identity);
         let Some(mut answer) = connection.answer_without_state(now, syn, numbers) else { return };
         if self.tokens.contains_key(&keys::token(key)) {
@@ -134,7 +134,7 @@ impl Endpoint {
             }
             let secrets = self.secrets.for_connection(self.opened + 1);
             let local = segment.destination.address;
-            let identity = Identity { key, secrets };
+            let identity = ConnectionIdentity { key, secrets };
             let mut connection = self.make(Arc::clone(config), Role::Listener, local, identity);
             connection.accept_answered(now, &syn, numbers);
             (self.insert(connection), Slot(0))

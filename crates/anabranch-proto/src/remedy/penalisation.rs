@@ -6,7 +6,7 @@ use anabranch_wire::{Duration, Instant};
 
 use super::{BuildRemedy, Remedy, RemedyActions, RemedyContext};
 use crate::congestion::ExternalReduction;
-use crate::view::{Phase, Slot, SubflowSet, SubflowView, Usability};
+use crate::view::{RecoveryPhase, Slot, SubflowSet, SubflowView, Usability};
 
 /// When a subflow is slower than the one that has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl Penalisation {
         for slow in context.subflows {
             let candidate = slow.id.slot != fast.id.slot
                 && slow.usability == Usability::Usable
-                && slow.phase == Phase::Open
+                && slow.phase == RecoveryPhase::Open
                 && context.head_carried_by.contains(slow.id.slot);
             if candidate && self.is_slower(slow, fast) && self.is_due(slow, fast, context.now) {
                 blocking.insert(slow.id.slot);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_subflow_in_recovery_or_that_did_not_carry_the_head_is_left_alone() {
-        let recovering = SubflowView { phase: Phase::Recovery, ..view(1, 150) };
+        let recovering = SubflowView { phase: RecoveryPhase::Recovery, ..view(1, 150) };
         let mut remedy = Penalisation::new(PenalisationForm::CONEXT13);
         assert!(!ask(&mut remedy, &[view(0, 20), recovering], 0));
         assert!(!ask(&mut remedy, &[view(0, 20), view(2, 150)], 0));

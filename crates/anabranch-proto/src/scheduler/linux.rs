@@ -39,13 +39,13 @@ struct Pace {
 
 part_without_parameters! {
     /// Selects [`Linux`].
-    pub struct LinuxConfig;
+    pub struct LinuxSchedulerConfig;
     NAME = "linux";
     SUMMARY = "Uses the subflow whose queue drains first, in bursts of 64 KiB and more, ahead of its window.";
     SOURCE = "the default of Linux 6.18";
 }
 
-impl BuildScheduler for LinuxConfig {
+impl BuildScheduler for LinuxSchedulerConfig {
     fn as_linux(&self) -> bool {
         true
     }

@@ -15,11 +15,13 @@ mod sttf;
 pub use blest::{Blest, BlestConfig, BlestRule, BlestRuleName};
 pub use daps::{Daps, DapsConfig};
 pub use ecf::{Ecf, EcfConfig, EcfRule};
-pub use linux::{Linux, LinuxConfig};
+pub use linux::{Linux, LinuxSchedulerConfig};
 pub use min_rtt::{MinRtt, MinRttConfig};
-pub use mptcp_org::{MptcpOrg, MptcpOrgConfig, MptcpOrgRoundRobin, MptcpOrgRoundRobinConfig};
+pub use mptcp_org::{
+    MptcpOrg, MptcpOrgRoundRobin, MptcpOrgRoundRobinConfig, MptcpOrgSchedulerConfig,
+};
 pub use otias::{Otias, OtiasConfig};
-pub use redundant::{Copies, Redundant, RedundantConfig};
+pub use redundant::{CopyRule, Redundant, RedundantConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};
 pub use sttf::{Sttf, SttfConfig};
 
@@ -41,8 +43,8 @@ parts! {
         Otias(OtiasConfig),
         Sttf(SttfConfig),
         Daps(DapsConfig),
-        Linux(LinuxConfig),
-        MptcpOrg(MptcpOrgConfig),
+        Linux(LinuxSchedulerConfig),
+        MptcpOrg(MptcpOrgSchedulerConfig),
         MptcpOrgRoundRobin(MptcpOrgRoundRobinConfig),
     }
 }

@@ -2,16 +2,16 @@
 //! TCP 0.88 to 0.95, and `mptcp_rr.c` of 0.89.5.
 
 use super::{BuildScheduler, Decision, Pending, ScheduleContext, Scheduler};
-use crate::view::{Phase, SubflowId, SubflowSet, SubflowView, Usability};
+use crate::view::{RecoveryPhase, SubflowId, SubflowSet, SubflowView, Usability};
 use anabranch_config::{Part, part_without_parameters};
 
 /// Lowest round-trip time first, as in the original kernel.
 ///
 /// A subflow in recovery from a timeout gets no data. A reinjection uses a subflow with room that has
-/// not carried the data. Versions of the kernel differ in both rules ([`MptcpOrgConfig`]).
+/// not carried the data. Versions of the kernel differ in both rules ([`MptcpOrgSchedulerConfig`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MptcpOrg {
-    rules: MptcpOrgConfig,
+    rules: MptcpOrgSchedulerConfig,
 }
 
 /// Rules of [`MptcpOrg`] in which versions of the kernel differ.
@@ -21,7 +21,7 @@ pub struct MptcpOrg {
     derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
     serde(default, deny_unknown_fields)
 )]
-pub struct MptcpOrgConfig {
+pub struct MptcpOrgSchedulerConfig {
     /// Whether a subflow gets data while it recovers from a timeout, as in version 0.88.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_sched.c, version 0.89.5")))]
     pub uses_recovering: bool,
@@ -31,14 +31,14 @@ pub struct MptcpOrgConfig {
     pub waits_for_full: bool,
 }
 
-impl Part for MptcpOrgConfig {
+impl Part for MptcpOrgSchedulerConfig {
     const NAME: &'static str = "mptcp_org";
     const SUMMARY: &'static str =
         "The original kernel's default: lowest smoothed round-trip time among those with room.";
     const SOURCE: &'static str = "mptcp_sched.c of Multipath TCP 0.88 to 0.95";
 }
 
-impl BuildScheduler for MptcpOrgConfig {
+impl BuildScheduler for MptcpOrgSchedulerConfig {
     fn build(&self) -> Box<dyn Scheduler> {
         Box::new(MptcpOrg::new(*self))
     }
@@ -46,7 +46,7 @@ impl BuildScheduler for MptcpOrgConfig {
 
 impl MptcpOrg {
     /// The scheduler with these rules.
-    pub fn new(rules: MptcpOrgConfig) -> Self {
+    pub fn new(rules: MptcpOrgSchedulerConfig) -> Self {
         MptcpOrg { rules }
     }
 
@@ -59,7 +59,7 @@ impl MptcpOrg {
         let uses_recovering = self.rules.uses_recovering;
         context.subflows.iter().filter(move |view| {
             view.usability == Usability::Usable
-                && (uses_recovering || view.phase != Phase::Loss)
+                && (uses_recovering || view.phase != RecoveryPhase::Loss)
                 && view.backup == backup
         })
     }
@@ -139,15 +139,15 @@ mod tests {
     use crate::scheduler::tests::{NEW, context};
     use crate::view::{Slot, tests::view};
 
-    fn ask(rules: MptcpOrgConfig, views: &[SubflowView], pending: Pending) -> Decision {
+    fn ask(rules: MptcpOrgSchedulerConfig, views: &[SubflowView], pending: Pending) -> Decision {
         MptcpOrg::new(rules).schedule(&context(views, pending))
     }
 
     #[test]
     fn a_subflow_after_a_timeout_carries_nothing_new() {
         let (fast, slow) = (view(0, 20), view(1, 150));
-        let after_timeout = SubflowView { phase: Phase::Loss, ..fast };
-        let schedule = |views: &[SubflowView]| ask(MptcpOrgConfig::default(), views, NEW);
+        let after_timeout = SubflowView { phase: RecoveryPhase::Loss, ..fast };
+        let schedule = |views: &[SubflowView]| ask(MptcpOrgSchedulerConfig::default(), views, NEW);
         assert_eq!(schedule(&[fast, slow]), Decision::Send(fast.id));
         assert_eq!(schedule(&[after_timeout, slow]), Decision::Send(slow.id));
         let failed = SubflowView { usability: Usability::PotentiallyFailed, ..fast };
@@ -160,14 +160,15 @@ mod tests {
         let full = SubflowView { available_cwnd: 0, ..view(0, 20) };
         let views = [full, view(1, 150), view(2, 200)];
         let pending = Pending::Reinjection { already_on: SubflowSet::of(Slot(1)) };
-        let decision = ask(MptcpOrgConfig::default(), &views, pending);
+        let decision = ask(MptcpOrgSchedulerConfig::default(), &views, pending);
         assert_eq!(decision, Decision::Send(views[2].id));
     }
 
     #[test]
     fn version_0_88_uses_a_subflow_that_recovers_from_a_timeout() {
-        let rules = MptcpOrgConfig { uses_recovering: true, ..MptcpOrgConfig::default() };
-        let views = [SubflowView { phase: Phase::Loss, ..view(0, 20) }, view(1, 150)];
+        let rules =
+            MptcpOrgSchedulerConfig { uses_recovering: true, ..MptcpOrgSchedulerConfig::default() };
+        let views = [SubflowView { phase: RecoveryPhase::Loss, ..view(0, 20) }, view(1, 150)];
         assert_eq!(ask(rules, &views, NEW), Decision::Send(views[0].id));
     }
 
@@ -179,7 +180,8 @@ mod tests {
         both.insert(Slot(2));
         let pending = Pending::Reinjection { already_on: both };
         let decide = |waits_for_full| {
-            let rules = MptcpOrgConfig { waits_for_full, ..MptcpOrgConfig::default() };
+            let rules =
+                MptcpOrgSchedulerConfig { waits_for_full, ..MptcpOrgSchedulerConfig::default() };
             ask(rules, &views, pending)
         };
         assert_eq!(decide(true), Decision::Wait { until: None });

@@ -9,10 +9,10 @@ use anabranch_config::Part;
 ///
 /// Each subflow carries the stream in order as far as its congestion window allows. The engine
 /// skips data that the peer has acknowledged in the meantime (see [`Decision::Duplicate`]). The
-/// first version for Linux drops the copies for a subflow without room ([`Copies::Drop`]).
+/// first version for Linux drops the copies for a subflow without room ([`CopyRule::Drop`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Redundant {
-    copies: Copies,
+    copies: CopyRule,
 }
 
 /// Rule for the copies that a subflow has no room for.
@@ -23,7 +23,7 @@ pub struct Redundant {
     serde(rename_all = "snake_case"),
     schemars(inline)
 )]
-pub enum Copies {
+pub enum CopyRule {
     /// They wait for room, as in the later version for Linux.
     #[default]
     Wait,
@@ -42,7 +42,7 @@ pub struct RedundantConfig {
     /// Whether the copies for a subflow without room wait, or are dropped as in the first version for
     /// Linux.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "the later version for Linux")))]
-    pub copies: Copies,
+    pub copies: CopyRule,
 }
 
 impl Part for RedundantConfig {
@@ -59,7 +59,7 @@ impl BuildScheduler for RedundantConfig {
 
 impl Redundant {
     /// Redundant, with this rule for copies.
-    pub fn new(copies: Copies) -> Self {
+    pub fn new(copies: CopyRule) -> Self {
         Redundant { copies }
     }
 }
@@ -73,7 +73,7 @@ impl Scheduler for Redundant {
         let mut room = false;
         for view in context.candidates() {
             let has_room = view.can_send();
-            if has_room || self.copies == Copies::Wait {
+            if has_room || self.copies == CopyRule::Wait {
                 members.insert(view.id.slot);
             }
             room |= has_room;
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_first_version_gives_full_subflows_no_copy() {
-        let mut first = Redundant::new(Copies::Drop);
+        let mut first = Redundant::new(CopyRule::Drop);
         let full = SubflowView { available_cwnd: 0, ..view(0, 20) };
         let views = [full, view(1, 500), view(2, 30)];
         let Decision::Duplicate(set) = first.schedule(&context(&views, NEW)) else {

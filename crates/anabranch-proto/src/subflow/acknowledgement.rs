@@ -5,10 +5,10 @@ use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment};
 
 use super::recovery::{Judgement, ProbeAnswer, Reduced, Resent};
 use super::scoreboard::Delivered;
-use super::{Subflow, Timer};
+use super::{Subflow, SubflowTimer};
 use crate::congestion::{AckSample, CongestionEvent};
 use crate::platform::{Counts, Cwnd, Growth, Reduction};
-use crate::view::{Phase, SubflowView};
+use crate::view::{RecoveryPhase, SubflowView};
 
 impl Subflow {
     /// Process an acknowledgement up to `ack`. Returns `false` if the subflow sends nothing that it could
@@ -78,14 +78,14 @@ impl Subflow {
         }
         self.respond_to_losses(now, views);
         // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
-        let fast = self.recovery.phase() == Phase::Recovery;
+        let fast = self.recovery.phase() == RecoveryPhase::Recovery;
         let recovered = self.recovery.leave_if_done(self.una) && fast;
         let grows = !recovered || self.config.platform.recovery.grows_at_the_end;
         let counted = self.counted_bytes(acked, &summary);
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
         if let Some(before) = before {
             self.model(now, before, &summary);
-        } else if self.recovery.phase() == Phase::Recovery {
+        } else if self.recovery.phase() == RecoveryPhase::Recovery {
             let ssthresh = self.congestion.ssthresh();
             let is_safe = advanced && !shows_loss;
             let catches_up = is_safe || !self.config.platform.recovery.catches_up_if_safe;
@@ -105,7 +105,7 @@ impl Subflow {
         if advanced || summary.delivered > 0 {
             self.arm_after_ack(now);
         }
-        if self.ecn.is_holding() && self.timers.get(Timer::Retransmission).is_none() {
+        if self.ecn.is_holding() && self.timers.get(SubflowTimer::Retransmission).is_none() {
             self.arm_retransmission(now);
         }
         true
@@ -124,7 +124,7 @@ impl Subflow {
     /// echo came with an acknowledgement of `acked` bytes, which were outstanding until then.
     fn respond_to_echo(&mut self, now: Instant, acked: u64, views: &[SubflowView]) {
         self.totals.ece_received += 1;
-        if self.recovery.phase() != Phase::Open || !self.ecn.is_news(self.una) {
+        if self.recovery.phase() != RecoveryPhase::Open || !self.ecn.is_news(self.una) {
             return;
         }
         if self.congestion.cwnd() < 2 * u64::from(self.mss()) {
@@ -238,8 +238,8 @@ impl Subflow {
         let mss = u64::from(self.mss());
         let before = self.board.lost_at_most();
         match self.recovery.detect(now, &mut self.board, &self.rtt, mss) {
-            Some(at) => self.timers.set(Timer::Reordering, at + self.timer_slack()),
-            None => self.timers.stop(Timer::Reordering),
+            Some(at) => self.timers.set(SubflowTimer::Reordering, at + self.timer_slack()),
+            None => self.timers.stop(SubflowTimer::Reordering),
         }
         let found = self.board.lost_at_most() > before;
         self.respond_to_losses(now, views);
@@ -253,7 +253,7 @@ impl Subflow {
         let mss = u64::from(self.mss());
         let latest = self.recovery.latest_deadline(&self.board, &self.rtt, mss);
         match latest.map(|at| at + self.timer_slack()).filter(|at| *at > now) {
-            Some(at) => self.timers.set(Timer::Reordering, at),
+            Some(at) => self.timers.set(SubflowTimer::Reordering, at),
             None => {
                 self.detect_losses(now, views);
             }
@@ -267,7 +267,7 @@ impl Subflow {
     /// Begin fast recovery when something was found lost. RFC 5681 §3.2, RFC 6675 §5.
     #[inline]
     fn respond_to_losses(&mut self, now: Instant, views: &[SubflowView]) {
-        if self.board.has_lost() && self.recovery.phase() == Phase::Open {
+        if self.board.has_lost() && self.recovery.phase() == RecoveryPhase::Open {
             self.enter_recovery_if_lost(now, views);
         }
     }
@@ -295,7 +295,7 @@ impl Subflow {
         let ssthresh = self.congestion.ssthresh();
         self.recovery.on_progress(0, self.flight(), ssthresh, mss, mss);
         self.totals.recoveries += 1;
-        self.timers.stop(Timer::TailLossProbe);
+        self.timers.stop(SubflowTimer::TailLossProbe);
     }
 
     fn reduce(&mut self, now: Instant, views: &[SubflowView]) {
@@ -370,15 +370,15 @@ impl Subflow {
     /// RFC 6298 §5.2, §5.3.
     fn arm_after_ack(&mut self, now: Instant) {
         if self.board.is_empty() {
-            self.timers.stop(Timer::Retransmission);
-            self.timers.stop(Timer::TailLossProbe);
-            self.timers.stop(Timer::Reordering);
-            self.timers.stop(Timer::UserTimeout);
+            self.timers.stop(SubflowTimer::Retransmission);
+            self.timers.stop(SubflowTimer::TailLossProbe);
+            self.timers.stop(SubflowTimer::Reordering);
+            self.timers.stop(SubflowTimer::UserTimeout);
             self.recovery.cancel_probe();
         } else {
             self.arm_retransmission(now);
             if let Some(timeout) = self.config.tcp.user_timeout {
-                self.timers.set(Timer::UserTimeout, now + timeout);
+                self.timers.set(SubflowTimer::UserTimeout, now + timeout);
             }
             self.arm_tail_loss_probe(now, None);
         }

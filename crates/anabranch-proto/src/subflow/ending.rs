@@ -3,7 +3,7 @@
 use anabranch_wire::Instant;
 use anabranch_wire::mptcp::{Control, MpFail, MpFastclose, MpTcprst};
 
-use super::{State, Subflow, Timer};
+use super::{State, Subflow, SubflowTimer};
 
 /// Reason for the end of a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Subflow {
 
     /// Wait only for a limited time for the peer's FIN, which a dead path may never bring.
     pub(super) fn limit_fin_wait(&mut self, now: Instant) {
-        self.timers.set_if_earlier(Timer::TimeWait, now + self.config.tcp.time_wait);
+        self.timers.set_if_earlier(SubflowTimer::TimeWait, now + self.config.tcp.time_wait);
     }
 
     /// Reset the subflow, and send the peer the reason if there is one.

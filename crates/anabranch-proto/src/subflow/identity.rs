@@ -15,7 +15,7 @@ pub(crate) enum Purpose {
 
 /// Identifier, origin and ends of a subflow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Identity {
+pub(crate) struct SubflowIdentity {
     pub(crate) id: SubflowId,
     pub(crate) purpose: Purpose,
     pub(crate) local: SocketAddress,
@@ -24,7 +24,7 @@ pub(crate) struct Identity {
     pub(crate) remote_address_id: u8,
 }
 
-impl Identity {
+impl SubflowIdentity {
     /// Bytes of the IP and TCP headers without options.
     pub(super) fn header_bytes(&self) -> u32 {
         if self.local.address.is_ipv4() { 40 } else { 60 }

@@ -2,12 +2,12 @@
 
 use anabranch_wire::{CE, Duration, Flags, Instant, Segment, SeqNumber, TcpOptions};
 
-use super::receiver::{Arrival, Receiver};
+use super::receiver::{ArrivalOrder, Receiver};
 use super::send_window::Advertised;
-use super::{MIN_MSS, Peer, State, Subflow, SubflowEnd, Timer};
+use super::{MIN_MSS, Peer, State, Subflow, SubflowEnd, SubflowTimer};
 use crate::config::Protocol;
 use crate::congestion::CongestionEvent;
-use crate::view::{Phase, SubflowView};
+use crate::view::{RecoveryPhase, SubflowView};
 
 const LARGEST_UNSCALED_WINDOW: u32 = u16::MAX as u32;
 
@@ -186,7 +186,7 @@ impl Subflow {
         self.state = State::Established;
         self.una = 1;
         self.handshake.end_syns();
-        self.timers.stop(Timer::Retransmission);
+        self.timers.stop(SubflowTimer::Retransmission);
         self.rtt.reset_backoff();
         self.liveness.on_progress();
         self.update_pacing();
@@ -238,7 +238,7 @@ impl Subflow {
             self.refuse(now, distance, segment, arrived.window);
             if self.state == State::TimeWait {
                 // RFC 9293 §3.10.7.4: the peer repeats its FIN, so it lacks the acknowledgement.
-                self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
+                self.timers.set(SubflowTimer::TimeWait, now + self.config.tcp.time_wait);
             }
             return RxOutcome::default();
         }
@@ -267,7 +267,7 @@ impl Subflow {
         let same_window = self.update_window(now, distance, ack, segment, arrived.shared_window);
         let established = self.complete_handshake(now, &segment.options, arrived.views);
         if self.liveness.on_answer() {
-            self.timers.stop(Timer::Verification);
+            self.timers.stop(SubflowTimer::Verification);
         }
         self.repeat_priority(now, segment);
         self.update_recent_timestamp(now, distance, &segment.options);
@@ -303,7 +303,7 @@ impl Subflow {
     ) -> bool {
         let before = self.send_window.advertised();
         if ack >= self.una {
-            let refused = self.recovery.phase() == Phase::Loss && self.is_refused();
+            let refused = self.recovery.phase() == RecoveryPhase::Loss && self.is_refused();
             let seq = (self.receiver.nxt() as i64 + distance).max(0) as u64;
             let window = self.advertised_window(segment);
             let acknowledges = ack > self.una;
@@ -349,7 +349,7 @@ impl Subflow {
             self.handshake.confirm();
             self.liveness.on_progress();
             if self.board.is_empty() {
-                self.timers.stop(Timer::Retransmission);
+                self.timers.stop(SubflowTimer::Retransmission);
             }
         }
         established
@@ -505,7 +505,7 @@ impl Subflow {
         let arrival = self.receiver.receive(now, distance, payload, flags, window);
         // RFC 5681 §3.2: without selective acknowledgements, only those with equal windows count as
         // duplicates (`tcp_data_queue_ofo`).
-        if arrival == Arrival::OutOfOrder && self.peer.sack {
+        if arrival == ArrivalOrder::OutOfOrder && self.peer.sack {
             self.receiver.open_beyond_hole(bytes);
         }
         // The FIN has a number and is no byte.
@@ -527,7 +527,7 @@ impl Subflow {
     #[inline]
     pub(super) fn delay_ack(&mut self, now: Instant, waiting: bool) {
         if self.receiver.ack_is_delayed() && !waiting {
-            self.timers.set(Timer::DelayedAck, self.receiver.ack_deadline(now));
+            self.timers.set(SubflowTimer::DelayedAck, self.receiver.ack_deadline(now));
         }
     }
 
@@ -564,7 +564,7 @@ impl Subflow {
         };
         if state == State::TimeWait && self.state != State::TimeWait {
             self.timers.stop_all();
-            self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
+            self.timers.set(SubflowTimer::TimeWait, now + self.config.tcp.time_wait);
         }
         if state == State::FinWait2 && self.state != State::FinWait2 && self.ending.peer_is_done() {
             self.limit_fin_wait(now);
@@ -577,7 +577,7 @@ impl Subflow {
             && self.is_established()
             && self.state != State::TimeWait
         {
-            self.timers.set(Timer::KeepAlive, now + idle);
+            self.timers.set(SubflowTimer::KeepAlive, now + idle);
         }
     }
 

@@ -4,7 +4,7 @@ use anabranch_wire::Instant;
 
 use super::Subflow;
 use crate::platform::{Burst, Cwnd, Unsent};
-use crate::view::Phase;
+use crate::view::RecoveryPhase;
 
 impl Subflow {
     /// Bytes of new data that congestion control and the peer's window on this subflow admit now,
@@ -24,7 +24,7 @@ impl Subflow {
     pub(crate) fn defers(&self, now: Instant, waiting: Unsent) -> bool {
         let Some(deferral) = self.config.platform.deferral else { return false };
         let Some(oldest) = self.board.oldest_sent_at() else { return false };
-        self.recovery.phase() == Phase::Open
+        self.recovery.phase() == RecoveryPhase::Open
             && deferral.waits(&Burst {
                 waiting,
                 available_cwnd: self.cwnd_for_new_data(),

@@ -38,10 +38,10 @@ mod train;
 
 pub(crate) use ending::SubflowEnd;
 pub(crate) use handshake::{FastOpen, FastOpenOutcome};
-pub(crate) use identity::{Identity, Purpose};
+pub(crate) use identity::{Purpose, SubflowIdentity};
 pub(crate) use input::RxContext;
 pub(crate) use output::{Carries, DataLevel};
-use timer::Timer;
+use timer::SubflowTimer;
 
 use std::sync::Arc;
 
@@ -49,11 +49,11 @@ use anabranch_wire::{DataSeq, Duration, Flags, Instant, Payload, Segment, SeqNum
 
 use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionEvent, ExternalReduction};
-use crate::counters::{Counters, Totals};
+use crate::counters::{Counters, SubflowCounters};
 use crate::flood::Numbers;
 use crate::platform::{Cwnd, OwnMss, OwnWindow, RcvSsthresh};
 use crate::rtt::RttEstimator;
-use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
+use crate::view::{Bottleneck, RecoveryPhase, SubflowId, SubflowView, Usability};
 use challenges::Challenges;
 use clock::Clock;
 use congestion::Congestion;
@@ -69,7 +69,7 @@ use recovery::Recovery;
 use scoreboard::Scoreboard;
 use send_window::SendWindow;
 use signals::Signals;
-use timer::{Requested, TimerTable};
+use timer::{Requested, SubflowTimers};
 use train::Train;
 
 /// Information that the data level attaches to a segment; retransmissions keep it.
@@ -131,7 +131,7 @@ struct Peer {
 #[derive(Debug)]
 pub(crate) struct Subflow {
     config: Arc<ConnectionConfig>,
-    identity: Identity,
+    identity: SubflowIdentity,
     state: State,
     iss: SeqNumber,
     /// SND.UNA.
@@ -152,7 +152,7 @@ pub(crate) struct Subflow {
     congestion: Congestion,
     train: Train,
     rtt: RttEstimator,
-    timers: TimerTable,
+    timers: SubflowTimers,
     requested: Requested,
     ecn: Ecn,
     clock: Clock,
@@ -164,12 +164,12 @@ pub(crate) struct Subflow {
     one_way_delay: Option<i32>,
     /// Verdict of the connection's bottleneck detector.
     bottleneck: Bottleneck,
-    totals: Totals,
+    totals: SubflowCounters,
 }
 
 /// The parameters of a new subflow.
 pub(crate) struct Open<'a> {
-    pub(crate) identity: Identity,
+    pub(crate) identity: SubflowIdentity,
     pub(crate) iss: SeqNumber,
     pub(crate) timestamp_offset: u32,
     pub(crate) receive_scale: u8,
@@ -248,7 +248,7 @@ impl Subflow {
             congestion: Congestion::new(&config, &start),
             train: Train::default(),
             rtt: RttEstimator::new(config.platform.timeouts),
-            timers: TimerTable::new(),
+            timers: SubflowTimers::new(),
             requested: Requested::NOTHING,
             ecn: Ecn::default(),
             clock: Clock::new(open.timestamp_offset),
@@ -257,7 +257,7 @@ impl Subflow {
             path_mtu: PathMtu::new(mtu, config.tcp.mtu_probing, headers + TIMESTAMPS),
             one_way_delay: None,
             bottleneck: Bottleneck::Unknown,
-            totals: Totals::default(),
+            totals: SubflowCounters::default(),
             config,
         }
     }
@@ -269,7 +269,7 @@ impl Subflow {
     }
 
     #[inline]
-    pub(crate) fn identity(&self) -> &Identity {
+    pub(crate) fn identity(&self) -> &SubflowIdentity {
         &self.identity
     }
 
@@ -296,7 +296,7 @@ impl Subflow {
     }
 
     #[inline]
-    pub(crate) fn totals(&self) -> &Totals {
+    pub(crate) fn totals(&self) -> &SubflowCounters {
         &self.totals
     }
 
@@ -411,7 +411,7 @@ impl Subflow {
     fn space(&self) -> u64 {
         match self.recovery.phase() {
             _ if self.ecn.is_holding() || self.congestion.waits_for_departure() => 0,
-            Phase::Recovery if !self.congestion.models_path() => self.recovery.quota(),
+            RecoveryPhase::Recovery if !self.congestion.models_path() => self.recovery.quota(),
             _ => self.cwnd_room(self.congestion.cwnd()),
         }
     }
@@ -586,7 +586,7 @@ impl Subflow {
     pub(crate) fn verify_liveness(&mut self, now: Instant) {
         if self.is_established() && self.liveness.require_verification() {
             self.liveness.demand_probe();
-            self.timers.set(Timer::Verification, now + self.rtt.rto_without_backoff() * 2);
+            self.timers.set(SubflowTimer::Verification, now + self.rtt.rto_without_backoff() * 2);
         }
     }
 

@@ -8,10 +8,10 @@ use anabranch_wire::{
     SeqNumber, TcpHeader, TcpOptions, Timestamps, dss_checksum,
 };
 
-use super::{MappingMeta, State, Subflow, Timer};
+use super::{MappingMeta, State, Subflow, SubflowTimer};
 use crate::congestion::CongestionEvent;
 use crate::platform::OptionForm;
-use crate::view::{Phase, SubflowView};
+use crate::view::{RecoveryPhase, SubflowView};
 
 /// State of the data level that all segments carry.
 #[derive(Clone, Copy, Debug)]
@@ -231,7 +231,7 @@ impl Subflow {
         self.recovery.cancel_probe();
         self.recovery.on_probe_sent(self.nxt, false);
         self.totals.probes += 1;
-        self.timers.stop(Timer::TailLossProbe);
+        self.timers.stop(SubflowTimer::TailLossProbe);
         self.arm_retransmission(now);
     }
 
@@ -252,7 +252,7 @@ impl Subflow {
         }
         match self.recovery.phase() {
             _ if self.congestion.waits_for_departure() => false,
-            Phase::Recovery if !self.congestion.models_path() => self.recovery.quota() > 0,
+            RecoveryPhase::Recovery if !self.congestion.models_path() => self.recovery.quota() > 0,
             // RFC 5681 §3.1: one segment may always be in flight, whatever the window.
             _ => self.bytes_in_flight() == 0 || self.space() >= len,
         }
@@ -287,13 +287,13 @@ impl Subflow {
         let whole = if self.counts_segments() { u64::from(self.mss) } else { 0 };
         self.recovery.on_sent(bytes.max(whole));
         // RFC 6298 §5.1
-        if self.timers.get(Timer::Retransmission).is_none() {
+        if self.timers.get(SubflowTimer::Retransmission).is_none() {
             self.arm_retransmission(now);
         }
         if let Some(timeout) = self.config.tcp.user_timeout
-            && self.timers.get(Timer::UserTimeout).is_none()
+            && self.timers.get(SubflowTimer::UserTimeout).is_none()
         {
-            self.timers.set(Timer::UserTimeout, now + timeout);
+            self.timers.set(SubflowTimer::UserTimeout, now + timeout);
         }
         let oldest =
             self.board.oldest_sent_at().filter(|_| self.config.platform.expiry.probe_heeds_oldest);
@@ -307,7 +307,7 @@ impl Subflow {
     pub(super) fn arm_tail_loss_probe(&mut self, now: Instant, oldest: Option<Instant>) {
         let Some(srtt) = self.rtt.srtt() else { return };
         if !self.peer.sack || !self.recovery.may_probe(&self.board) {
-            self.timers.stop(Timer::TailLossProbe);
+            self.timers.stop(SubflowTimer::TailLossProbe);
             return;
         }
         // The peer may delay the acknowledgement of a single segment.
@@ -332,7 +332,7 @@ impl Subflow {
             self.totals.idle_restarts += u32::from(self.congestion.cwnd() < cwnd);
             self.congestion.restart(now);
         } else if let Some(used) = self.congestion.take_unused(now, rto)
-            && self.recovery.phase() == Phase::Open
+            && self.recovery.phase() == RecoveryPhase::Open
             && !writer_waits
         {
             self.notify(&CongestionEvent::Underused { used }, views);
@@ -342,7 +342,7 @@ impl Subflow {
     /// A segment with the current acknowledgement was sent.
     fn sent(&mut self) {
         self.receiver.ack_sent();
-        self.timers.stop(Timer::DelayedAck);
+        self.timers.stop(SubflowTimer::DelayedAck);
         self.clock.acknowledged(self.receiver.nxt());
     }
 

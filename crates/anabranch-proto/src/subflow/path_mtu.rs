@@ -3,10 +3,10 @@
 
 use anabranch_wire::{Duration, Instant, SeqNumber};
 
-use super::{Carries, Subflow, TIMESTAMPS, Timer};
+use super::{Carries, Subflow, SubflowTimer, TIMESTAMPS};
 use crate::config::MtuProbing;
 use crate::congestion::CongestionEvent;
-use crate::view::{Phase, SubflowView};
+use crate::view::{RecoveryPhase, SubflowView};
 
 /// Segment size with which a search begins, in payload bytes. Linux: `TCP_BASE_MSS`.
 const BASE_MSS: u16 = 1024;
@@ -42,12 +42,12 @@ struct Search {
     /// Largest size that has passed, and smallest that is assumed not to.
     low: u16,
     high: u16,
-    probe: Option<Probe>,
+    probe: Option<MtuProbe>,
 }
 
 /// A segment larger than the known path MTU.
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct MtuProbe {
     /// Subflow offsets of its payload.
     start: u64,
     end: u64,
@@ -130,7 +130,7 @@ impl PathMtu {
     /// smaller.
     pub(super) fn on_probe_sent(&mut self, start: u64, end: u64, size: u16) {
         if let Some(search) = &mut self.search {
-            search.probe = Some(Probe { start, end, size });
+            search.probe = Some(MtuProbe { start, end, size });
         }
     }
 
@@ -190,7 +190,7 @@ impl Subflow {
         self.cut_segments();
         if self.board.has_lost() {
             self.recovery.enter_loss_by_size(self.nxt);
-            self.timers.stop(Timer::TailLossProbe);
+            self.timers.stop(SubflowTimer::TailLossProbe);
         }
     }
 
@@ -219,7 +219,7 @@ impl Subflow {
         let size = self.path_mtu.next_probe()?;
         let mss = u64::from(self.mss);
         let bytes = u64::from(size).saturating_sub(u64::from(self.path_mtu.value())) + mss;
-        let calm = self.recovery.phase() == Phase::Open && !self.board.has_lost();
+        let calm = self.recovery.phase() == RecoveryPhase::Open && !self.board.has_lost();
         let large = self.congestion.cwnd() >= LEAST_PROBING_CWND * mss;
         (calm && large && bytes <= self.cwnd_for_new_data()).then_some(bytes)
     }

@@ -3,7 +3,7 @@
 use anabranch_wire::{Flags, Instant, Payload, Segment};
 
 use super::input::RxContext;
-use super::{State, Subflow, Timer};
+use super::{State, Subflow, SubflowTimer};
 
 /// A usual segment that was processed.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Subflow {
         self.liveness.on_segment();
         let same_window = self.update_window(now, distance, ack, segment, arrived.shared_window);
         if self.liveness.on_answer() {
-            self.timers.stop(Timer::Verification);
+            self.timers.stop(SubflowTimer::Verification);
         }
         self.update_recent_timestamp(now, distance, &segment.options);
         let acknowledges = self.process_ack(now, ack, same_window, segment, arrived.views);

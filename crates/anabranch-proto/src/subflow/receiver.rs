@@ -33,7 +33,7 @@ pub(crate) struct Receiver {
 
 /// Relation of a segment to the data received before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub(crate) enum ArrivalOrder {
     /// The segment continued the stream, and possibly filled a hole.
     InOrder,
     /// The segment lies beyond a hole.
@@ -199,7 +199,7 @@ impl Receiver {
         payload: Payload,
         flags: Flags,
         window: u64,
-    ) -> Arrival {
+    ) -> ArrivalOrder {
         let fin = flags.contains(Flags::FIN);
         self.acks.last_data = now;
         let bytes = payload.len();
@@ -212,16 +212,18 @@ impl Receiver {
         let held = self.out_of_order.bytes() as u32;
         let arrival = self.place(distance, payload, window);
         self.on_fin();
-        if arrival == Arrival::InOrder {
+        if arrival == ArrivalOrder::InOrder {
             self.note_size(bytes, flags);
         }
         let full = self.full_segment.bytes();
         let opens = match arrival {
-            Arrival::InOrder => self.acks.open_window(bytes as u32, full, Occupied::With(held)),
-            Arrival::OutOfOrder | Arrival::Duplicate => false,
+            ArrivalOrder::InOrder => {
+                self.acks.open_window(bytes as u32, full, Occupied::With(held))
+            }
+            ArrivalOrder::OutOfOrder | ArrivalOrder::Duplicate => false,
         };
         match arrival {
-            Arrival::InOrder if self.runs.is_empty() => {
+            ArrivalOrder::InOrder if self.runs.is_empty() => {
                 self.acks.on_data(end.max(0) as u32, full, opens, fin);
             }
             // RFC 5681 §4.2: out-of-order data, data that fills a hole, and duplicates are
@@ -232,7 +234,7 @@ impl Receiver {
         arrival
     }
 
-    fn place(&mut self, distance: i64, payload: Payload, window: u64) -> Arrival {
+    fn place(&mut self, distance: i64, payload: Payload, window: u64) -> ArrivalOrder {
         let len = payload.len() as i64;
         if distance + len <= 0 {
             if len > 0 {
@@ -240,19 +242,19 @@ impl Receiver {
                 let start = self.nxt.saturating_sub(distance.unsigned_abs());
                 self.duplicate = Some((start, start + len as u64));
             }
-            return Arrival::Duplicate;
+            return ArrivalOrder::Duplicate;
         }
         let skip = (-distance).max(0) as usize;
         let keep = (window as i64 - distance).clamp(skip as i64, len) as usize;
         let payload =
             if skip == 0 && keep == len as usize { payload } else { payload.slice(skip, keep) };
         if payload.is_empty() {
-            return Arrival::Duplicate;
+            return ArrivalOrder::Duplicate;
         }
         let start = self.nxt + distance.max(0) as u64;
         if start > self.nxt {
             if self.out_of_order.pieces() >= most_pieces(window) {
-                return Arrival::Duplicate;
+                return ArrivalOrder::Duplicate;
             }
             return self.hold(start, payload);
         }
@@ -260,10 +262,10 @@ impl Receiver {
         while let Some(payload) = self.out_of_order.pop(self.nxt) {
             self.deliver(payload);
         }
-        Arrival::InOrder
+        ArrivalOrder::InOrder
     }
 
-    fn hold(&mut self, start: u64, payload: Payload) -> Arrival {
+    fn hold(&mut self, start: u64, payload: Payload) -> ArrivalOrder {
         let end = start + payload.len() as u64;
         let held_before = self.out_of_order.bytes();
         self.reach = self.reach.max(end);
@@ -272,7 +274,7 @@ impl Receiver {
             self.duplicate = Some((start, end));
         }
         self.runs.add(start, end);
-        Arrival::OutOfOrder
+        ArrivalOrder::OutOfOrder
     }
 
     fn deliver(&mut self, payload: Payload) {
@@ -512,11 +514,16 @@ mod tests {
         RcvSsthresh { opened: 5_000, limit: 11_000, ..RcvSsthresh::default() }
     }
 
-    fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
+    fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> ArrivalOrder {
         receive_with(receiver, distance, len, Flags::ACK)
     }
 
-    fn receive_with(receiver: &mut Receiver, distance: i64, len: u32, flags: Flags) -> Arrival {
+    fn receive_with(
+        receiver: &mut Receiver,
+        distance: i64,
+        len: u32,
+        flags: Flags,
+    ) -> ArrivalOrder {
         let start = (receiver.nxt() as i64 + distance) as u64;
         let payload = Payload::from(Piece::pattern(start, len));
         receiver.receive(Instant::ZERO, distance, payload, flags, 100_000)
@@ -648,7 +655,7 @@ mod tests {
         // RFC 2018 §4
         let mut receiver = receiver();
         for distance in [1000, 3000, 5000, 2000] {
-            assert_eq!(receive(&mut receiver, distance, 1000), Arrival::OutOfOrder);
+            assert_eq!(receive(&mut receiver, distance, 1000), ArrivalOrder::OutOfOrder);
             assert!(receiver.ack_is_due());
         }
         let blocks = receiver.sack_blocks(4);
@@ -661,7 +668,7 @@ mod tests {
         // RFC 2883 §4
         let mut receiver = receiver();
         receive(&mut receiver, 0, 2000);
-        assert_eq!(receive(&mut receiver, -1000, 1000), Arrival::Duplicate);
+        assert_eq!(receive(&mut receiver, -1000, 1000), ArrivalOrder::Duplicate);
         assert_eq!(receiver.sack_blocks(4).as_slice()[0].start, SeqNumber(2001));
         receiver.ack_sent();
         assert!(!receiver.has_sacks());

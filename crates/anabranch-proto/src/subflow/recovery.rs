@@ -6,7 +6,7 @@ use anabranch_wire::{Duration, Instant};
 
 use super::scoreboard::{Delivered, LossVerdict, Scoreboard};
 use crate::rtt::RttEstimator;
-use crate::view::Phase;
+use crate::view::RecoveryPhase;
 
 /// RFC 5681 §3.2, RFC 8985 §6.2: number of segments beyond a hole that indicate a loss.
 const DUP_THRESHOLD: u64 = 3;
@@ -16,7 +16,7 @@ const REORDERING_PERSISTENCE: u8 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Recovery {
-    phase: Phase,
+    phase: RecoveryPhase,
     /// Recovery ends when all data sent before it began is acknowledged.
     point: u64,
     rack: Rack,
@@ -31,13 +31,13 @@ pub(crate) struct Recovery {
     /// A tail loss probe must be sent. RFC 8985 §7.3.
     probe_due: bool,
     /// SND.NXT when a tail loss probe was sent, and whether it repeated data. RFC 8985 §7.3.
-    probe: Option<Probe>,
+    probe: Option<TailLossProbe>,
     /// SND.UNA at the last two losses or reductions because of marks, the older first.
     losses: [u64; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct TailLossProbe {
     end: u64,
     repeated: bool,
 }
@@ -120,7 +120,7 @@ pub(crate) struct Resent {
 impl Recovery {
     pub(crate) fn new() -> Self {
         Recovery {
-            phase: Phase::Open,
+            phase: RecoveryPhase::Open,
             point: 0,
             rack: Rack {
                 newest: None,
@@ -154,13 +154,13 @@ impl Recovery {
         una.saturating_sub(last).max(last - before_last)
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> RecoveryPhase {
         self.phase
     }
 
     /// Returns `true` if no loss, reduction or probe depends on future acknowledgements.
     pub(crate) fn is_settled(&self) -> bool {
-        self.phase == Phase::Open && self.undo.is_none() && self.probe.is_none()
+        self.phase == RecoveryPhase::Open && self.undo.is_none() && self.probe.is_none()
     }
 
     /// Number of bytes that may be sent in fast recovery. RFC 6937 §3.
@@ -253,7 +253,7 @@ impl Recovery {
     /// The reordering window of RFC 8985 §6.2 step 4.
     fn reordering_window(&self, sacked: u64, rtt: &RttEstimator, mss: u64) -> Duration {
         if !self.rack.reordering_seen
-            && (self.phase != Phase::Open || sacked >= DUP_THRESHOLD * mss)
+            && (self.phase != RecoveryPhase::Open || sacked >= DUP_THRESHOLD * mss)
         {
             return Duration::ZERO;
         }
@@ -277,11 +277,13 @@ impl Recovery {
     pub(crate) fn on_duplicate_ack(&mut self, una: u64, board: &mut Scoreboard, mss: u64) -> u64 {
         // RFC 6582 §3.2 step 1, §4: duplicate ACKs for data sent before the last loss may answer
         // spurious retransmissions.
-        if self.phase == Phase::Loss || (self.phase == Phase::Open && una <= self.point) {
+        if self.phase == RecoveryPhase::Loss
+            || (self.phase == RecoveryPhase::Open && una <= self.point)
+        {
             return 0;
         }
         self.duplicate_acks += 1;
-        if self.phase == Phase::Open
+        if self.phase == RecoveryPhase::Open
             && u64::from(self.duplicate_acks) == DUP_THRESHOLD
             && let Some(front) = board.front_in_flight()
         {
@@ -296,7 +298,7 @@ impl Recovery {
     /// acknowledgements had already counted as arrived. RFC 6937 §3.
     pub(crate) fn on_advance(&mut self, una: u64, acked: u64, mss: u64) -> u64 {
         self.duplicate_acks = 0;
-        if self.phase != Phase::Recovery || una >= self.point {
+        if self.phase != RecoveryPhase::Recovery || una >= self.point {
             return std::mem::take(&mut self.arrived_unreported).min(acked);
         }
         // The segment that filled the hole had not arrived before.
@@ -308,7 +310,7 @@ impl Recovery {
     /// RFC 6582 §3.2 step 3: a partial acknowledgement shows the next hole to a sender without
     /// SACK.
     pub(crate) fn on_partial_ack(&mut self, una: u64, board: &mut Scoreboard) {
-        if self.phase == Phase::Recovery
+        if self.phase == RecoveryPhase::Recovery
             && una < self.point
             && let Some(front) = board.front_in_flight()
         {
@@ -318,7 +320,7 @@ impl Recovery {
 
     /// The first loss was detected: begin fast recovery.
     pub(crate) fn enter_recovery(&mut self, una: u64, nxt: u64, from: Reduced, resent: Resent) {
-        self.phase = Phase::Recovery;
+        self.phase = RecoveryPhase::Recovery;
         self.point = nxt;
         let flight_at_start = from.flight.max(1);
         self.prr = ProportionalRate { flight_at_start, ..Default::default() };
@@ -328,10 +330,10 @@ impl Recovery {
 
     /// The retransmission timer expired.
     pub(crate) fn enter_loss(&mut self, una: u64, nxt: u64) {
-        if self.phase != Phase::Loss {
+        if self.phase != RecoveryPhase::Loss {
             self.begin_undo(una, Resent::default());
         }
-        self.phase = Phase::Loss;
+        self.phase = RecoveryPhase::Loss;
         self.point = nxt;
         self.probe = None;
         self.duplicate_acks = 0;
@@ -341,10 +343,10 @@ impl Recovery {
     /// Segments are too large for the path and are sent again in pieces. The window is not reduced, so
     /// there is nothing to undo. Linux: `tcp_simple_retransmit`.
     pub(crate) fn enter_loss_by_size(&mut self, nxt: u64) {
-        if self.phase != Phase::Loss {
+        if self.phase != RecoveryPhase::Loss {
             self.undo = None;
         }
-        self.phase = Phase::Loss;
+        self.phase = RecoveryPhase::Loss;
         self.point = nxt;
         self.probe = None;
         self.duplicate_acks = 0;
@@ -363,9 +365,9 @@ impl Recovery {
     /// Leave recovery if all data outstanding at its start is acknowledged. Returns true in that
     /// case.
     pub(crate) fn leave_if_done(&mut self, una: u64) -> bool {
-        let done = self.phase != Phase::Open && una >= self.point;
+        let done = self.phase != RecoveryPhase::Open && una >= self.point;
         if done {
-            self.phase = Phase::Open;
+            self.phase = RecoveryPhase::Open;
             self.rack.persistence = self.rack.persistence.saturating_sub(1);
             if self.rack.persistence == 0 {
                 self.rack.window_multiplier = 1;
@@ -398,16 +400,16 @@ impl Recovery {
             echo.is_some_and(|echo| (echo.wrapping_sub(first) as i32) < 0 && una > undo.una);
         let all_duplicates = undo.unreported <= 0 && una > undo.una;
         if all_duplicates || answered_original {
-            let recovering = self.phase == Phase::Recovery && una < self.point;
+            let recovering = self.phase == RecoveryPhase::Recovery && una < self.point;
             if !all_duplicates && recovering && waits() {
                 return Judgement::SpuriousOnceAllArrived;
             }
             self.undo = None;
-            self.phase = Phase::Open;
+            self.phase = RecoveryPhase::Open;
             self.point = 0;
             return Judgement::Spurious;
         }
-        if self.phase == Phase::Open && una > self.point {
+        if self.phase == RecoveryPhase::Open && una > self.point {
             self.undo = None;
         }
         Judgement::Justified
@@ -423,7 +425,7 @@ impl Recovery {
         mss: u64,
         extra: u64,
     ) {
-        if self.phase != Phase::Recovery {
+        if self.phase != RecoveryPhase::Recovery {
             return;
         }
         let prr = &mut self.prr;
@@ -450,7 +452,7 @@ impl Recovery {
 
     /// Returns `true` if the subflow may schedule a tail loss probe. RFC 8985 §7.2.
     pub(crate) fn may_probe(&self, board: &Scoreboard) -> bool {
-        self.phase == Phase::Open && self.probe.is_none() && board.bytes_sacked() == 0
+        self.phase == RecoveryPhase::Open && self.probe.is_none() && board.bytes_sacked() == 0
     }
 
     /// The timer for a tail loss probe has expired.
@@ -472,7 +474,7 @@ impl Recovery {
 
     /// A tail loss probe was sent. RFC 8985 §7.3.
     pub(crate) fn on_probe_sent(&mut self, end: u64, repeated: bool) {
-        self.probe = Some(Probe { end, repeated });
+        self.probe = Some(TailLossProbe { end, repeated });
     }
 
     /// Returns `true` if the acknowledgement shows that the probe repaired a loss. RFC 8985 §7.4.2.
@@ -615,7 +617,7 @@ mod tests {
             "nothing was acknowledged since the reduction"
         );
         assert!(is_spurious(&mut recovery, 3001, Some(20)));
-        assert_eq!(recovery.phase(), Phase::Open);
+        assert_eq!(recovery.phase(), RecoveryPhase::Open);
         assert!(!is_spurious(&mut recovery, 3001, Some(20)), "the reduction is undone only once");
     }
 
@@ -627,7 +629,7 @@ mod tests {
         assert!(!recovery.leave_if_done(5000));
         assert!(recovery.leave_if_done(5001));
         assert!(!recovery.leave_if_done(5001));
-        assert_eq!(recovery.phase(), Phase::Open);
+        assert_eq!(recovery.phase(), RecoveryPhase::Open);
         assert!(!is_spurious(&mut recovery, 6001, None));
         recovery.on_duplicate_report(1001, 6001, 7001);
         assert!(!is_spurious(&mut recovery, 6001, None));

@@ -2,10 +2,10 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{State, Subflow, SubflowEnd, Timer};
+use super::{State, Subflow, SubflowEnd, SubflowTimer};
 use crate::congestion::CongestionEvent;
 use crate::platform::{GiveUpRule, Reduction};
-use crate::view::{Phase, SubflowView};
+use crate::view::{RecoveryPhase, SubflowView};
 
 /// Pause before a SYN is repeated that an earlier connection has answered. Linux: `TCP_TIMEOUT_MIN`, two
 /// ticks of 4 ms.
@@ -18,7 +18,7 @@ impl Subflow {
         if self.state == State::SynSent && self.handshake.syns_sent() == 1 {
             self.handshake.on_earlier_connection();
             let at = self.config.platform.expiry.fires(now, PAUSE_AFTER_RESET);
-            self.timers.set(Timer::Retransmission, at);
+            self.timers.set(SubflowTimer::Retransmission, at);
         }
     }
 
@@ -49,24 +49,24 @@ impl Subflow {
         let mut timed_out = false;
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
-                Timer::Retransmission => {
+                SubflowTimer::Retransmission => {
                     timed_out |= self.on_retransmission_timeout(now, views, orphaned);
                 }
-                Timer::TailLossProbe => {
+                SubflowTimer::TailLossProbe => {
                     self.recovery.demand_probe();
                     self.arm_retransmission(now);
                 }
-                Timer::Reordering => self.on_reordering_timer(now, views),
-                Timer::DelayedAck => {
+                SubflowTimer::Reordering => self.on_reordering_timer(now, views),
+                SubflowTimer::DelayedAck => {
                     if self.receiver.ack_is_delayed() {
                         self.receiver.demand_ack();
                     }
                     self.receiver.application_is_silent();
                 }
-                Timer::KeepAlive => self.on_keep_alive(now),
-                Timer::UserTimeout => self.give_up(),
-                Timer::Verification => self.reset(None),
-                Timer::TimeWait => self.close(SubflowEnd::Finished),
+                SubflowTimer::KeepAlive => self.on_keep_alive(now),
+                SubflowTimer::UserTimeout => self.give_up(),
+                SubflowTimer::Verification => self.reset(None),
+                SubflowTimer::TimeWait => self.close(SubflowEnd::Finished),
             }
         }
         timed_out
@@ -165,7 +165,7 @@ impl Subflow {
             Reduction::Cwnd => self.congestion.cwnd(),
             Reduction::Flight => self.nxt - self.una,
         };
-        let first = self.recovery.phase() != Phase::Loss;
+        let first = self.recovery.phase() != RecoveryPhase::Loss;
         if self.liveness.timeouts_in_a_row() > 1 {
             self.board.forget_sacks();
         }
@@ -175,14 +175,14 @@ impl Subflow {
         self.ecn.on_reduction(self.nxt);
         self.rtt.back_off();
         self.totals.timeouts += 1;
-        self.timers.stop(Timer::TailLossProbe);
-        self.timers.stop(Timer::Reordering);
+        self.timers.stop(SubflowTimer::TailLossProbe);
+        self.timers.stop(SubflowTimer::Reordering);
         self.arm_retransmission(now);
     }
 
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(idle) = self.config.tcp.keep_alive else { return };
-        self.timers.set(Timer::KeepAlive, now + idle);
+        self.timers.set(SubflowTimer::KeepAlive, now + idle);
         // RFC 9293 §3.8.4: outstanding data shows by itself whether the peer is alive.
         if !self.board.is_empty() {
             return;

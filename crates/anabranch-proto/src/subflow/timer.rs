@@ -4,7 +4,7 @@ use anabranch_wire::{Duration, Instant};
 
 /// Each variant documents when it fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timer {
+pub(crate) enum SubflowTimer {
     /// When to retransmit unacknowledged data, a SYN, or the third ACK of a join. RFC 6298.
     Retransmission,
     /// When to probe for the loss of the last segments of a flight. RFC 8985 §7.
@@ -24,17 +24,17 @@ pub(crate) enum Timer {
     TimeWait,
 }
 
-impl crate::timers::Timer for Timer {
+impl crate::timers::TimerKind for SubflowTimer {
     /// A probe precedes the timeout that it defers. RFC 8985 §7.2.
-    const IN_ORDER: &'static [Timer] = &[
-        Timer::TailLossProbe,
-        Timer::Retransmission,
-        Timer::Reordering,
-        Timer::DelayedAck,
-        Timer::KeepAlive,
-        Timer::UserTimeout,
-        Timer::Verification,
-        Timer::TimeWait,
+    const IN_ORDER: &'static [SubflowTimer] = &[
+        SubflowTimer::TailLossProbe,
+        SubflowTimer::Retransmission,
+        SubflowTimer::Reordering,
+        SubflowTimer::DelayedAck,
+        SubflowTimer::KeepAlive,
+        SubflowTimer::UserTimeout,
+        SubflowTimer::Verification,
+        SubflowTimer::TimeWait,
     ];
 
     fn index(self) -> usize {
@@ -43,7 +43,7 @@ impl crate::timers::Timer for Timer {
 }
 
 /// The timers of a subflow.
-pub(crate) type TimerTable = crate::timers::TimerTable<Timer, 8>;
+pub(crate) type SubflowTimers = crate::timers::TimerTable<SubflowTimer, 8>;
 
 /// Times for which the timers of losses were requested. They may fire later.
 #[derive(Clone, Copy, Debug)]
@@ -63,28 +63,28 @@ impl super::Subflow {
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let wait = self.rtt.rto();
         self.requested.retransmission = now + wait;
-        self.timers.set(Timer::Retransmission, self.config.platform.expiry.fires(now, wait));
+        self.timers.set(SubflowTimer::Retransmission, self.config.platform.expiry.fires(now, wait));
     }
 
     /// Start the timer of the tail loss probe, which precedes the retransmission timeout.
     #[inline]
     pub(super) fn start_tail_loss_probe(&mut self, now: Instant, wait: Duration) {
         let (mut requested, mut fires) = (now + wait, self.config.platform.expiry.fires(now, wait));
-        if let Some(timeout) = self.timers.get(Timer::Retransmission) {
+        if let Some(timeout) = self.timers.get(SubflowTimer::Retransmission) {
             requested = requested.min(self.requested.retransmission);
             fires = fires.min(timeout);
         }
         self.requested.probe = requested;
-        self.timers.set(Timer::TailLossProbe, fires);
+        self.timers.set(SubflowTimer::TailLossProbe, fires);
     }
 
     /// Time for which the next retransmission or probe was requested, if anything is outstanding.
     pub(crate) fn next_loss_timer(&self) -> Option<Instant> {
         let requested = |timer, at| self.timers.is_running(timer).then_some(at);
         let timers = [
-            requested(Timer::TailLossProbe, self.requested.probe),
-            requested(Timer::Retransmission, self.requested.retransmission),
-            self.timers.get(Timer::Reordering),
+            requested(SubflowTimer::TailLossProbe, self.requested.probe),
+            requested(SubflowTimer::Retransmission, self.requested.retransmission),
+            self.timers.get(SubflowTimer::Reordering),
         ];
         timers.into_iter().flatten().min()
     }

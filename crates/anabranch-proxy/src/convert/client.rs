@@ -26,7 +26,7 @@ pub struct Answer {
 /// Reason for the lack of a connection. The client resets its connection to the relay. RFC 8803 §6.2.8.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Failure {
+pub enum ConvertFailure {
     /// The relay reports an error.
     #[error("the relay reports: {}", name_of(.0))]
     Relay(ErrorTlv),
@@ -49,7 +49,7 @@ impl Client {
     ///
     /// # Errors
     /// If the relay refuses the connection, or its answer is invalid.
-    pub fn handle_data(&mut self, bytes: &[u8]) -> Result<Option<Answer>, Failure> {
+    pub fn handle_data(&mut self, bytes: &[u8]) -> Result<Option<Answer>, ConvertFailure> {
         self.received.extend(bytes);
         let Some(header) = self.received.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         let len = message_bytes(*header)?;
@@ -59,12 +59,12 @@ impl Client {
         let mut answer = Answer::default();
         for tlv in Message::parse(&self.received[..len])?.tlvs {
             match tlv {
-                Tlv::Error(error) => return Err(Failure::Relay(error)),
+                Tlv::Error(error) => return Err(ConvertFailure::Relay(error)),
                 Tlv::SupportedTcpExtensions(kinds) => answer.supported = Some(kinds),
                 Tlv::ExtendedTcpHeader(options) => answer.extended_header = Some(options),
                 // It comes with the error that the cookie is missing.
                 Tlv::Cookie(_) => {}
-                other => return Err(Failure::Unexpected(other.kind())),
+                other => return Err(ConvertFailure::Unexpected(other.kind())),
             }
         }
         answer.data = self.received.split_off(len);

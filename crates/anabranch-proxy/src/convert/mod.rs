@@ -15,9 +15,9 @@ mod tlv;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Answer, Client, Failure};
+pub use client::{Answer, Client, ConvertFailure};
 pub use error::{ErrorCode, ErrorTlv, ParseError};
 pub use message::{HEADER_BYTES, MAGIC_NUMBER, MOST_BYTES, Message, VERSION, message_bytes};
 pub use options::TcpOption;
-pub use relay::{Relay, Request, Step};
+pub use relay::{Relay, RelayStep, Request};
 pub use tlv::{Connect, Tlv};

@@ -22,7 +22,7 @@ pub struct Relay {
 
 /// Next step of the relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum RelayStep {
     /// Wait for more bytes.
     Wait,
     /// Decide about a request.
@@ -53,18 +53,20 @@ impl Relay {
     pub const SUPPORTED: &[u8] = &[TcpOption::MPTCP];
 
     /// Take bytes from the client.
-    pub fn handle_data(&mut self, bytes: &[u8]) -> Step {
+    pub fn handle_data(&mut self, bytes: &[u8]) -> RelayStep {
         self.received.extend(bytes);
-        let Some(header) = self.received.first_chunk::<HEADER_BYTES>() else { return Step::Wait };
+        let Some(header) = self.received.first_chunk::<HEADER_BYTES>() else {
+            return RelayStep::Wait;
+        };
         let len = match message_bytes(*header) {
             Ok(len) => len,
             Err(ParseError::Version(_)) => {
                 return refuse(ErrorCode::UnsupportedVersion, &[VERSION]);
             }
-            Err(other) => return Step::Reset(other),
+            Err(other) => return RelayStep::Reset(other),
         };
         if self.received.len() < len {
-            return Step::Wait;
+            return RelayStep::Wait;
         }
         match Message::parse(&self.received[..len]) {
             Ok(message) => self.decide(message, len),
@@ -73,7 +75,7 @@ impl Relay {
         }
     }
 
-    fn decide(&mut self, message: Message, len: usize) -> Step {
+    fn decide(&mut self, message: Message, len: usize) -> RelayStep {
         let mut request = Request::default();
         for tlv in message.tlvs {
             match tlv {
@@ -99,11 +101,11 @@ impl Relay {
             }
         }
         request.data = self.received.split_off(len);
-        Step::Decide(request)
+        RelayStep::Decide(request)
     }
 
     /// An error whose value is the received message, shifted by a byte. RFC 8803 §6.2.8.
-    fn echo(&self, code: ErrorCode, len: usize) -> Step {
+    fn echo(&self, code: ErrorCode, len: usize) -> RelayStep {
         let message = &self.received[..len.min(MOST_ECHOED)];
         refuse(code, &[&[0], message].concat())
     }
@@ -136,8 +138,8 @@ impl Request {
     }
 }
 
-fn refuse(code: ErrorCode, value: &[u8]) -> Step {
-    Step::Refuse(code, Request::refuse(code, value))
+fn refuse(code: ErrorCode, value: &[u8]) -> RelayStep {
+    RelayStep::Refuse(code, Request::refuse(code, value))
 }
 
 /// Returns `true` if a Connect TLV must not have this address: multicast, broadcast, the host's loopback

@@ -165,12 +165,12 @@ fn a_tlv_ends_inside_the_message() {
 
 // ---- the relay
 
-fn step(bytes: &[u8]) -> Step {
+fn step(bytes: &[u8]) -> RelayStep {
     Relay::default().handle_data(bytes)
 }
 
 fn refused(bytes: &[u8]) -> (ErrorCode, ErrorTlv) {
-    let Step::Refuse(code, answer) = step(bytes) else { panic!("{:?}", step(bytes)) };
+    let RelayStep::Refuse(code, answer) = step(bytes) else { panic!("{:?}", step(bytes)) };
     match Message::parse(&answer).expect("a message").tlvs.as_slice() {
         [Tlv::Error(error)] => (code, error.clone()),
         other => panic!("{other:?}"),
@@ -183,10 +183,10 @@ fn a_request_may_come_byte_by_byte_and_with_data() {
     let bytes = message.to_bytes();
     let mut relay = Relay::default();
     for byte in &bytes[..bytes.len() - 1] {
-        assert_eq!(relay.handle_data(&[*byte]), Step::Wait);
+        assert_eq!(relay.handle_data(&[*byte]), RelayStep::Wait);
     }
     let last = [bytes[bytes.len() - 1], b'h', b'i'];
-    let Step::Decide(request) = relay.handle_data(&last) else { panic!("it is complete") };
+    let RelayStep::Decide(request) = relay.handle_data(&last) else { panic!("it is complete") };
     assert!(request.info && request.data == b"hi" && request.cookie.is_none());
     // RFC 8803 §6.2.4: the relay answers Info with the extensions; a Base Connect TLV needs no
     // further TLV.
@@ -196,7 +196,7 @@ fn a_request_may_come_byte_by_byte_and_with_data() {
 
 #[test]
 fn the_answer_to_a_base_connect_is_a_header() {
-    let Step::Decide(request) = step(&Message::new([connect("192.0.2.1:1", None)]).to_bytes())
+    let RelayStep::Decide(request) = step(&Message::new([connect("192.0.2.1:1", None)]).to_bytes())
     else {
         panic!("it is complete")
     };
@@ -207,7 +207,8 @@ fn the_answer_to_a_base_connect_is_a_header() {
 fn the_answer_to_an_extended_connect_has_the_tcp_header() {
     // RFC 8803 §6.2.6
     let options = Some(vec![TcpOption { kind: TcpOption::MPTCP, value: vec![] }]);
-    let Step::Decide(request) = step(&Message::new([connect("192.0.2.1:1", options)]).to_bytes())
+    let RelayStep::Decide(request) =
+        step(&Message::new([connect("192.0.2.1:1", options)]).to_bytes())
     else {
         panic!("it is complete")
     };
@@ -255,8 +256,8 @@ fn other_versions_are_told_the_right_one() {
 
 #[test]
 fn other_protocols_are_reset() {
-    assert_eq!(step(b"GET / HTTP/1.1"), Step::Reset(ParseError::NotConvert(0x5420)));
-    assert_eq!(step(&header(0)), Step::Reset(ParseError::ZeroLength));
+    assert_eq!(step(b"GET / HTTP/1.1"), RelayStep::Reset(ParseError::NotConvert(0x5420)));
+    assert_eq!(step(&header(0)), RelayStep::Reset(ParseError::ZeroLength));
 }
 
 #[test]
@@ -292,17 +293,17 @@ fn a_client_learns_the_error() {
     let bytes = Request::refuse(ErrorCode::ConnectionReset, &[0]);
     let failure = Client::default().handle_data(&bytes).expect_err("an error");
     assert_eq!(failure.to_string(), "the relay reports: connection reset");
-    assert_eq!(failure, Failure::Relay(ErrorTlv::new(ErrorCode::ConnectionReset, &[])));
+    assert_eq!(failure, ConvertFailure::Relay(ErrorTlv::new(ErrorCode::ConnectionReset, &[])));
 }
 
 #[test]
 fn a_client_refuses_requests_and_duplicates() {
     let request = Message::new([connect("192.0.2.1:443", None)]).to_bytes();
-    assert_eq!(Client::default().handle_data(&request), Err(Failure::Unexpected(10)));
+    assert_eq!(Client::default().handle_data(&request), Err(ConvertFailure::Unexpected(10)));
     let twice = [header(3), [21, 1, 0, 0], [21, 1, 0, 0]].concat();
     assert_eq!(
         Client::default().handle_data(&twice),
-        Err(Failure::Invalid(ParseError::Duplicate(21)))
+        Err(ConvertFailure::Invalid(ParseError::Duplicate(21)))
     );
 }
 
@@ -354,7 +355,7 @@ proptest! {
         if let Some(start) = bytes.first_chunk_mut() {
             *start = header(words);
         }
-        if let Step::Refuse(_, answer) = step(&bytes) {
+        if let RelayStep::Refuse(_, answer) = step(&bytes) {
             prop_assert!(answer.len() <= MOST_BYTES && Message::parse(&answer).is_ok());
         }
         let _ = Client::default().handle_data(&bytes);
@@ -365,7 +366,7 @@ proptest! {
         let bytes = Message { tlvs }.to_bytes();
         let cut = cut.index(bytes.len());
         let mut relay = Relay::default();
-        prop_assert_eq!(relay.handle_data(&bytes[..cut]), Step::Wait);
+        prop_assert_eq!(relay.handle_data(&bytes[..cut]), RelayStep::Wait);
         prop_assert_eq!(relay.handle_data(&bytes[cut..]), step(&bytes));
     }
 }

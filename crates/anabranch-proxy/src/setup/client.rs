@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::interfaces::{Link, free_tables, has_own_route, link};
 use super::tun::Tun;
-use super::{Family, MOST_MTU, Neighbours, PROTOCOL, Setup, Step, device, no_router};
+use super::{Family, MOST_MTU, Neighbours, PROTOCOL, Setup, SetupStep, device, no_router};
 use crate::orders::Uplink;
 
 /// Addresses of the first instance's engine are 198.18.77.1 and so on. The range 198.18.0.0/15 is for
@@ -169,50 +169,52 @@ impl ClientSetup {
             self.plan_family(*family, ways, &mut setup);
         }
         setup.up.extend(tun.up);
-        setup.down.push(Step::ip(format!("link del {}", self.device)));
+        setup.down.push(SetupStep::ip(format!("link del {}", self.device)));
         setup
     }
 
     fn plan_family(&self, family: Family, ways: &[Ways], setup: &mut Setup) {
         let closed = self.neighbours.closed(family, &self.interfaces);
         // The filter comes before the first packet.
-        setup.up.push(Step::nft(self.rules(family, &closed)));
+        setup.up.push(SetupStep::nft(self.rules(family, &closed)));
         let flag = family.flag();
         for (index, interface) in self.interfaces.iter().enumerate() {
             let (address, table) = (self.address(index, family), self.first + index as u32);
-            setup.up.push(Step::ip(format!(
+            setup.up.push(SetupStep::ip(format!(
                 "{flag} route add {address} dev {} proto {PROTOCOL}",
                 self.device
             )));
             // Nothing of this uplink may leave through another one while it is down.
-            setup.up.push(Step::ip(format!(
+            setup.up.push(SetupStep::ip(format!(
                 "{flag} route add unreachable default metric 4278198272 table {table} proto {PROTOCOL}"
             )));
             let rule =
                 format!("from {address} lookup {table} priority {table} protocol {PROTOCOL}");
-            setup.up.push(Step::ip(format!("{flag} rule add {rule}")));
-            setup.down.push(Step::ip(format!("{flag} rule del {rule}")));
-            setup.down.push(Step::ip(format!("{flag} route flush table {table} proto {PROTOCOL}")));
+            setup.up.push(SetupStep::ip(format!("{flag} rule add {rule}")));
+            setup.down.push(SetupStep::ip(format!("{flag} rule del {rule}")));
+            setup
+                .down
+                .push(SetupStep::ip(format!("{flag} route flush table {table} proto {PROTOCOL}")));
             let link = ways.get(index).and_then(|ways| ways.get(family));
             setup.up.extend(link.iter().flat_map(|link| self.connect(index, family, link)));
             if closed.contains(&interface.as_str()) {
                 setup.down.extend(self.neighbours.stop_forwarding(family, interface));
             }
         }
-        setup.down.push(Step::nft(format!("delete table {} {}\n", family.nft(), self.table)));
+        setup.down.push(SetupStep::nft(format!("delete table {} {}\n", family.nft(), self.table)));
     }
 
     /// Commands that connect an uplink which has come up.
-    pub(crate) fn connect(&self, index: usize, family: Family, link: &Link) -> Vec<Step> {
+    pub(crate) fn connect(&self, index: usize, family: Family, link: &Link) -> Vec<SetupStep> {
         let (interface, table) = (&self.interfaces[index], self.first + index as u32);
         let flag = family.flag();
         let via = link.gateway.map_or_else(String::new, |gateway| format!("via {gateway} "));
         let onlink = if link.gateway.is_some() { " onlink" } else { "" };
-        let route = Step::ip(format!(
+        let route = SetupStep::ip(format!(
             "{flag} route replace default {via}dev {interface} table {table} proto {PROTOCOL}{onlink}"
         ));
         // Answers to the engine arrive here.
-        let forwarding = family.forwarding(interface).map(|key| Step::sysctl(key, "1"));
+        let forwarding = family.forwarding(interface).map(|key| SetupStep::sysctl(key, "1"));
         std::iter::once(route).chain(forwarding).collect()
     }
 

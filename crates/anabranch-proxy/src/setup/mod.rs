@@ -15,9 +15,9 @@ pub(crate) use client::{ClientSetup, MOST_UPLINKS, Ways};
 pub(crate) use family::{Family, NO_IPV6};
 pub(crate) use interfaces::{default_interface, exists, has_ipv6, resolve};
 pub(crate) use neighbours::Neighbours;
-pub(crate) use record::{Record, RecordError, others};
+pub(crate) use record::{InstanceRecord, RecordError, others};
 pub(crate) use relay::RelaySetup;
-pub(crate) use step::{Setup, Step};
+pub(crate) use step::{Setup, SetupStep};
 
 /// Marks routes and rules as this program's, in `ip route show` and `ip rule show`. Numbers from 192
 /// on are not assigned.
@@ -30,20 +30,20 @@ const MOST_MTU: u16 = 1500;
 
 /// Commands that make the device of an instance, which the user `owner` may open, for packets of these
 /// families.
-fn device(name: &str, owner: u32, families: &[Family]) -> Vec<Step> {
-    let mut steps = vec![Step::ip(format!("tuntap add dev {name} mode tun user {owner}"))];
+fn device(name: &str, owner: u32, families: &[Family]) -> Vec<SetupStep> {
+    let mut steps = vec![SetupStep::ip(format!("tuntap add dev {name} mode tun user {owner}"))];
     let has_ipv6 = families.contains(&Family::V6);
     if Family::V6.exists() {
         let disabled = if has_ipv6 { "0" } else { "1" };
-        steps.push(Step::sysctl(format!("net/ipv6/conf/{name}/disable_ipv6"), disabled));
+        steps.push(SetupStep::sysctl(format!("net/ipv6/conf/{name}/disable_ipv6"), disabled));
     }
     if has_ipv6 {
         // Without link-local addresses, the kernel sends nothing of its own.
-        steps.push(Step::sysctl(format!("net/ipv6/conf/{name}/addr_gen_mode"), "1"));
+        steps.push(SetupStep::sysctl(format!("net/ipv6/conf/{name}/addr_gen_mode"), "1"));
     }
-    steps.push(Step::ip(format!("link set {name} txqueuelen {QUEUE} up")));
+    steps.push(SetupStep::ip(format!("link set {name} txqueuelen {QUEUE} up")));
     let keys = families.iter().filter_map(|family| family.forwarding(name));
-    steps.extend(keys.map(|key| Step::sysctl(key, "1")));
+    steps.extend(keys.map(|key| SetupStep::sysctl(key, "1")));
     steps
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Family, Setup, Step};
+use super::{Family, Setup, SetupStep};
 
 /// Numbers of instances, from which their addresses follow (this project).
 const NUMBERS: u8 = 15;
@@ -42,11 +42,11 @@ impl Neighbours {
     }
 
     /// The end of forwarding on a closed interface. `None` if it has no switch.
-    pub(super) fn stop_forwarding(&self, family: Family, interface: &str) -> Option<Step> {
+    pub(super) fn stop_forwarding(&self, family: Family, interface: &str) -> Option<SetupStep> {
         let name = family.forwarding(interface)?;
         let router = || (!family.is_router()).then(|| family.router().to_owned());
         let unless = self.forwarding.get(&name).cloned().unwrap_or_else(router);
-        Some(Step::StopForwarding { name, unless })
+        Some(SetupStep::StopForwarding { name, unless })
     }
 }
 
@@ -67,7 +67,8 @@ mod tests {
     fn an_interface_that_another_instance_has_opened_counts_as_closed() {
         let key = "net/ipv4/conf/lo/forwarding".to_owned();
         // Since then, the host has become a router.
-        let stop = Step::StopForwarding { name: key, unless: Some("kernel/ostype".to_owned()) };
+        let stop =
+            SetupStep::StopForwarding { name: key, unless: Some("kernel/ostype".to_owned()) };
         let other = Setup { down: vec![stop.clone()], ..Setup::default() };
         let neighbours = Neighbours::new(&[other]).expect("a free number");
         assert_eq!(neighbours.closed(Family::V4, &["lo".to_owned()]), ["lo"]);

@@ -28,14 +28,14 @@ pub(crate) enum RecordError {
 
 /// The record of an instance, which this process holds as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct InstanceRecord {
     file: File,
     path: PathBuf,
     /// The host-wide lock, held while this process plans, makes or removes its network.
     changing: Option<File>,
 }
 
-impl Record {
+impl InstanceRecord {
     /// Open the record of the instance `name` in this network namespace. Also returns what an earlier
     /// process has left behind.
     ///
@@ -68,7 +68,7 @@ impl Record {
             }
             Err(_) => None,
         };
-        Ok((Record { file, path, changing }, left))
+        Ok((InstanceRecord { file, path, changing }, left))
     }
 
     /// Write down what this process is going to change.

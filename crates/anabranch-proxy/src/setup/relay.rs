@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::interfaces::link;
-use super::{Family, MOST_MTU, Neighbours, PROTOCOL, Setup, Step, device, no_router};
+use super::{Family, MOST_MTU, Neighbours, PROTOCOL, Setup, SetupStep, device, no_router};
 use crate::orders::Uplink;
 
 /// The addresses of the first instance's engine, from the ranges for tests of devices (RFC 2544, RFC 5180, RFC 6890).
@@ -65,24 +65,24 @@ impl RelaySetup {
         for family in &self.families {
             self.plan_family(*family, &mut setup);
         }
-        setup.down.push(Step::ip(format!("link del {}", self.device)));
+        setup.down.push(SetupStep::ip(format!("link del {}", self.device)));
         setup
     }
 
     fn plan_family(&self, family: Family, setup: &mut Setup) {
         let (flag, address) = (family.flag(), self.address(family));
-        setup.up.push(Step::ip(format!(
+        setup.up.push(SetupStep::ip(format!(
             "{flag} route add {address} dev {} proto {PROTOCOL}",
             self.device
         )));
         let closed = self.neighbours.closed(family, &self.interfaces);
         // The filter comes before the first packet.
-        setup.up.push(Step::nft(self.rules(family, &closed)));
+        setup.up.push(SetupStep::nft(self.rules(family, &closed)));
         for interface in closed {
-            setup.up.extend(family.forwarding(interface).map(|key| Step::sysctl(key, "1")));
+            setup.up.extend(family.forwarding(interface).map(|key| SetupStep::sysctl(key, "1")));
             setup.down.extend(self.neighbours.stop_forwarding(family, interface));
         }
-        setup.down.push(Step::nft(format!("delete table {} {}\n", family.nft(), self.table)));
+        setup.down.push(SetupStep::nft(format!("delete table {} {}\n", family.nft(), self.table)));
     }
 
     /// The engine's address.

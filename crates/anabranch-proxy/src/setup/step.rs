@@ -11,7 +11,7 @@ use super::sysctl;
 
 /// A change of the host's network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Step {
+pub(crate) enum SetupStep {
     /// A command of iproute2, without `ip`.
     Ip(String),
     /// A script for `nft -f -`.
@@ -33,23 +33,23 @@ pub(crate) enum Step {
     },
 }
 
-impl Step {
+impl SetupStep {
     pub(super) fn ip(command: impl Into<String>) -> Self {
-        Step::Ip(command.into())
+        SetupStep::Ip(command.into())
     }
 
     pub(super) fn nft(script: impl Into<String>) -> Self {
-        Step::Nft(script.into())
+        SetupStep::Nft(script.into())
     }
 
     pub(super) fn sysctl(name: impl Into<String>, value: &str) -> Self {
-        Step::Sysctl { name: name.into(), value: value.to_owned() }
+        SetupStep::Sysctl { name: name.into(), value: value.to_owned() }
     }
 
     /// The key of the forwarding that it ends, and the switch that prevents that.
     fn forwarding(&self) -> Option<(&str, Option<&str>)> {
         match self {
-            Step::StopForwarding { name, unless } => Some((name, unless.as_deref())),
+            SetupStep::StopForwarding { name, unless } => Some((name, unless.as_deref())),
             _ => None,
         }
     }
@@ -60,10 +60,14 @@ impl Step {
     /// If the program is missing, or refuses it. The message names the command.
     pub(crate) fn execute(&self) -> io::Result<()> {
         match self {
-            Step::Ip(command) => run(Command::new("ip").args(command.split(' ')), "").map(|_| ()),
-            Step::Nft(script) => run(Command::new("nft").args(["-f", "-"]), script).map(|_| ()),
-            Step::Sysctl { name, value } => sysctl::set(name, value),
-            Step::StopForwarding { name, unless } => match unless {
+            SetupStep::Ip(command) => {
+                run(Command::new("ip").args(command.split(' ')), "").map(|_| ())
+            }
+            SetupStep::Nft(script) => {
+                run(Command::new("nft").args(["-f", "-"]), script).map(|_| ())
+            }
+            SetupStep::Sysctl { name, value } => sysctl::set(name, value),
+            SetupStep::StopForwarding { name, unless } => match unless {
                 Some(switch) if sysctl::is_on(switch) => Ok(()),
                 _ => sysctl::set(name, "0"),
             },
@@ -103,15 +107,15 @@ fn search_path() -> String {
 }
 
 /// The command as a user would type it.
-impl fmt::Display for Step {
+impl fmt::Display for SetupStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Ip(command) => write!(f, "ip {command}"),
-            Step::Nft(script) => write!(f, "nft -f - <<'END'\n{script}END"),
-            Step::Sysctl { name, value } => {
+            SetupStep::Ip(command) => write!(f, "ip {command}"),
+            SetupStep::Nft(script) => write!(f, "nft -f - <<'END'\n{script}END"),
+            SetupStep::Sysctl { name, value } => {
                 write!(f, "sysctl -w {}={value}", name.replace('/', "."))
             }
-            Step::StopForwarding { name, unless } => {
+            SetupStep::StopForwarding { name, unless } => {
                 write!(f, "sysctl -w {}=0", name.replace('/', "."))?;
                 match unless {
                     Some(key) => write!(f, "  # unless {} is 1 by then", key.replace('/', ".")),
@@ -128,9 +132,9 @@ pub(crate) struct Setup {
     /// The number of the instance on this host.
     pub(crate) number: u8,
     /// Changes that make it, in order.
-    pub(crate) up: Vec<Step>,
+    pub(crate) up: Vec<SetupStep>,
     /// Changes that remove it, in order. Each is made even if an earlier one fails.
-    pub(crate) down: Vec<Step>,
+    pub(crate) down: Vec<SetupStep>,
 }
 
 impl Setup {
@@ -139,7 +143,7 @@ impl Setup {
     /// # Errors
     /// The first change that failed.
     pub(crate) fn make(&self) -> io::Result<()> {
-        self.up.iter().try_for_each(Step::execute)
+        self.up.iter().try_for_each(SetupStep::execute)
     }
 
     /// Remove what exists of it. The `others` on this host keep the forwarding that they need.
@@ -156,7 +160,7 @@ impl Setup {
 
     /// Keys of the forwarding that it ends, and the switches that prevent that.
     pub(super) fn forwarding(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.down.iter().filter_map(Step::forwarding)
+        self.down.iter().filter_map(SetupStep::forwarding)
     }
 
     /// All commands, for people who want to read them first.

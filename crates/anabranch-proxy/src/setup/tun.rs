@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{DEVICES, Family, PROTOCOL, Setup, Step, device};
+use super::{DEVICES, Family, PROTOCOL, Setup, SetupStep, device};
 
 /// Mark of the connections that the device takes (this project): no usual program has it.
 const MARK: u32 = 0x0061_6200;
@@ -44,25 +44,25 @@ impl Tun {
         let mut up = device(name, owner, &self.families);
         // Answers come from addresses to which the way is another one. The kernel takes those of IPv4
         // from a device that has an address itself, in its loose mode.
-        up.push(Step::ip(format!("addr add {}/32 dev {name}", self.address)));
-        up.push(Step::sysctl(format!("net/ipv4/conf/{name}/rp_filter"), "2"));
+        up.push(SetupStep::ip(format!("addr add {}/32 dev {name}", self.address)));
+        up.push(SetupStep::sysctl(format!("net/ipv4/conf/{name}/rp_filter"), "2"));
         // Programs keep their way until everything else is there.
-        let mut down = vec![Step::nft(format!("delete table inet {}\n", self.table))];
+        let mut down = vec![SetupStep::nft(format!("delete table inet {}\n", self.table))];
         for flag in self.families.iter().map(|family| family.flag()) {
             let route = format!("route add default dev {name} table {table} proto {PROTOCOL}");
-            up.push(Step::ip(format!("{flag} {route}")));
+            up.push(SetupStep::ip(format!("{flag} {route}")));
             // Traffic with a more specific route than the default one, such as that to the local
             // network, keeps this route.
             let main = format!("lookup main suppress_prefixlength 0 priority {}", self.first);
             for way in [main, format!("lookup {table} priority {table}")] {
                 let rule = format!("fwmark {MARK:#x} {way} protocol {PROTOCOL}");
-                up.push(Step::ip(format!("{flag} rule add {rule}")));
-                down.push(Step::ip(format!("{flag} rule del {rule}")));
+                up.push(SetupStep::ip(format!("{flag} rule add {rule}")));
+                down.push(SetupStep::ip(format!("{flag} rule del {rule}")));
             }
-            down.push(Step::ip(format!("{flag} route flush table {table} proto {PROTOCOL}")));
+            down.push(SetupStep::ip(format!("{flag} route flush table {table} proto {PROTOCOL}")));
         }
-        up.push(Step::nft(rules));
-        down.push(Step::ip(format!("link del {name}")));
+        up.push(SetupStep::nft(rules));
+        down.push(SetupStep::ip(format!("link del {name}")));
         Setup { up, down, ..Setup::default() }
     }
 
@@ -140,7 +140,7 @@ table inet anabranch_home {
     #[test]
     fn marked_packets_leave_through_the_device_unless_they_have_a_route_of_their_own() {
         let setup = Tun::new("home", Family::ALL.to_vec(), 7302, 0).plan(65_534, String::new());
-        let all = |steps: &[Step]| steps.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let all = |steps: &[SetupStep]| steps.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (up, down) = (all(&setup.up), all(&setup.down));
         for flag in ["-4", "-6"] {
             let route = format!("ip {flag} route add default dev at-home table 7303 proto 196");

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use anabranch_wire::Packet;
-use anabranch_wire::pcap::{Direction, InterfaceId, PcapWriter};
+use anabranch_wire::pcap::{InterfaceId, PacketDirection, PcapWriter};
 use tracing::warn;
 
 use crate::clock;
@@ -47,7 +47,7 @@ impl Capture {
     }
 
     /// Write a packet of the uplink with this address.
-    pub(super) fn write(&mut self, address: IpAddr, direction: Direction, packet: &Packet) {
+    pub(super) fn write(&mut self, address: IpAddr, direction: PacketDirection, packet: &Packet) {
         let Some(running) = &mut self.0 else { return };
         let problem = match running.write(address, direction, packet) {
             Ok(()) if running.writer.written() < running.limit => return,
@@ -60,7 +60,12 @@ impl Capture {
 }
 
 impl Running {
-    fn write(&mut self, address: IpAddr, direction: Direction, packet: &Packet) -> io::Result<()> {
+    fn write(
+        &mut self,
+        address: IpAddr,
+        direction: PacketDirection,
+        packet: &Packet,
+    ) -> io::Result<()> {
         let found = self.interfaces.iter().find(|(own, _)| *own == address);
         let Some((_, interface)) = found else { return Ok(()) };
         self.bytes.clear();

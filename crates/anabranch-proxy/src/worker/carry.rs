@@ -225,20 +225,20 @@ pub(super) async fn carry<N: End, F: End>(
     from_near: &AtomicU64,
     from_far: &AtomicU64,
 ) -> io::Result<()> {
-    let (mut there, mut back) = (Direction::new(from_near), Direction::new(from_far));
+    let (mut there, mut back) = (ByteStream::new(from_near), ByteStream::new(from_far));
     let mut look = interval(LOOKING_INTERVAL);
     let done = poll_fn(|context| {
         while look.poll_tick(context).is_ready() {
             let error = || ErrorKind::ConnectionReset.into();
             if near.has_failed() {
-                return Poll::Ready(Err(Failure::OfSource(error())));
+                return Poll::Ready(Err(FailedEnd::OfSource(error())));
             }
             if far.has_failed() {
-                return Poll::Ready(Err(Failure::OfTarget(error())));
+                return Poll::Ready(Err(FailedEnd::OfTarget(error())));
             }
         }
         let there = there.poll(&mut near, &mut far, context)?;
-        let back = back.poll(&mut far, &mut near, context).map_err(Failure::reversed)?;
+        let back = back.poll(&mut far, &mut near, context).map_err(FailedEnd::reversed)?;
         if there.is_ready() && back.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
     });
     match done.await {
@@ -251,11 +251,11 @@ pub(super) async fn carry<N: End, F: End>(
             }
             Ok(())
         }
-        Err(Failure::OfSource(error)) => {
+        Err(FailedEnd::OfSource(error)) => {
             there.rescue(&mut near, &mut far).await;
             Err(error)
         }
-        Err(Failure::OfTarget(error)) => {
+        Err(FailedEnd::OfTarget(error)) => {
             back.rescue(&mut far, &mut near).await;
             Err(error)
         }
@@ -276,7 +276,7 @@ async fn settle(end: &impl End, most: Duration) {
 }
 
 /// Bytes on their way in one direction.
-struct Direction<'a> {
+struct ByteStream<'a> {
     bytes: VecDeque<Bytes>,
     progress: DirectionState,
     carried: &'a AtomicU64,
@@ -290,24 +290,24 @@ enum DirectionState {
 }
 
 /// The end that has failed, seen from a direction.
-enum Failure {
+enum FailedEnd {
     OfSource(io::Error),
     OfTarget(io::Error),
 }
 
-impl Failure {
+impl FailedEnd {
     /// Seen from the other direction.
     fn reversed(self) -> Self {
         match self {
-            Failure::OfSource(error) => Failure::OfTarget(error),
-            Failure::OfTarget(error) => Failure::OfSource(error),
+            FailedEnd::OfSource(error) => FailedEnd::OfTarget(error),
+            FailedEnd::OfTarget(error) => FailedEnd::OfSource(error),
         }
     }
 }
 
-impl<'a> Direction<'a> {
+impl<'a> ByteStream<'a> {
     fn new(carried: &'a AtomicU64) -> Self {
-        Direction { bytes: VecDeque::new(), progress: DirectionState::Carrying, carried }
+        ByteStream { bytes: VecDeque::new(), progress: DirectionState::Carrying, carried }
     }
 
     /// Carry bytes to the end of the stream.
@@ -316,7 +316,7 @@ impl<'a> Direction<'a> {
         from: &mut impl End,
         to: &mut impl End,
         context: &mut Context<'_>,
-    ) -> Poll<Result<(), Failure>> {
+    ) -> Poll<Result<(), FailedEnd>> {
         while ready!(self.poll_step(from, to, context))? {}
         Poll::Ready(Ok(()))
     }
@@ -327,13 +327,13 @@ impl<'a> Direction<'a> {
         from: &mut impl End,
         to: &mut impl End,
         context: &mut Context<'_>,
-    ) -> Poll<Result<bool, Failure>> {
+    ) -> Poll<Result<bool, FailedEnd>> {
         match self.progress {
             DirectionState::Carrying if self.bytes.is_empty() => {
                 let taken = ready!(from.poll_take(context, &mut self.bytes));
                 let count = taken.map_err(|error| {
                     self.progress = DirectionState::Finished;
-                    Failure::OfSource(error)
+                    FailedEnd::OfSource(error)
                 })?;
                 if count == 0 {
                     self.progress = DirectionState::Finishing;
@@ -341,7 +341,7 @@ impl<'a> Direction<'a> {
             }
             DirectionState::Carrying => {
                 let given = ready!(to.poll_give(context, &mut self.bytes));
-                let count = given.map_err(Failure::OfTarget)?;
+                let count = given.map_err(FailedEnd::OfTarget)?;
                 self.carried.fetch_add(count as u64, Ordering::Relaxed);
             }
             DirectionState::Finishing => {
@@ -360,9 +360,9 @@ impl<'a> Direction<'a> {
         loop {
             let step = poll_fn(|context| self.poll_step(from, to, context));
             match timeout(MOST_STALLED_TIME, step).await {
-                Ok(Ok(true) | Err(Failure::OfSource(_))) => {}
+                Ok(Ok(true) | Err(FailedEnd::OfSource(_))) => {}
                 Ok(Ok(false)) => break settle(to, MOST_STALLED_TIME).await,
-                Ok(Err(Failure::OfTarget(_))) | Err(_) => break,
+                Ok(Err(FailedEnd::OfTarget(_))) | Err(_) => break,
             }
         }
         to.reset();

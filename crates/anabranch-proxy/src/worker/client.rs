@@ -14,12 +14,12 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::carry::{SocketEnd, carry, prepare};
-use super::metrics::Outcome;
-use super::{Shared, random};
+use super::metrics::RequestOutcome;
+use super::{WorkerState, random};
 use crate::clock;
-use crate::convert::{Client, Connect, ErrorCode, Failure, MOST_BYTES, Message, Tlv};
+use crate::convert::{Client, Connect, ConvertFailure, ErrorCode, MOST_BYTES, Message, Tlv};
 use crate::front::{self, Problem, Target};
-use crate::proof::Key;
+use crate::proof::ProofKey;
 
 /// Longest time for a program's request (this project).
 const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
@@ -31,13 +31,13 @@ const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The relay's addresses, one of each family at most, and the key that it shares with this client.
-pub(super) type RelayAndKey = Option<(Vec<SocketAddr>, Key)>;
+pub(super) type RelayAndKey = Option<(Vec<SocketAddr>, ProofKey)>;
 
 /// Listen for programs. The result takes their connections.
 pub(super) async fn start(
     listen: SocketAddr,
     relay: RelayAndKey,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerState>,
 ) -> io::Result<impl Future<Output = io::Result<()>> + Send> {
     let listener = TcpListener::bind(listen)
         .await
@@ -46,7 +46,11 @@ pub(super) async fn start(
     Ok(serve(listener, relay, shared))
 }
 
-async fn serve(listener: TcpListener, relay: RelayAndKey, shared: Arc<Shared>) -> io::Result<()> {
+async fn serve(
+    listener: TcpListener,
+    relay: RelayAndKey,
+    shared: Arc<WorkerState>,
+) -> io::Result<()> {
     let connections = &shared.connections;
     while let Some(accepted) = connections.next(listener.accept()).await {
         let Ok((program, _)) = accepted else {
@@ -62,8 +66,8 @@ async fn serve(listener: TcpListener, relay: RelayAndKey, shared: Arc<Shared>) -
 
 async fn handle(
     mut program: TcpStream,
-    relay: Option<&(Vec<SocketAddr>, Key)>,
-    shared: &Arc<Shared>,
+    relay: Option<&(Vec<SocketAddr>, ProofKey)>,
+    shared: &Arc<WorkerState>,
 ) -> io::Result<()> {
     prepare(&program)?;
     let request = timeout(MOST_REQUEST_TIME, front::accept(&mut program)).await??;
@@ -78,7 +82,7 @@ async fn handle(
     }
     match opened {
         Ok((far, first)) => {
-            shared.metrics.count(Outcome::Opened);
+            shared.metrics.count(RequestOutcome::Opened);
             front.succeed(&mut program).await?;
             shared.metrics.from_uplinks.fetch_add(first.len() as u64, Ordering::Relaxed);
             program.write_all(&first).await?;
@@ -86,7 +90,7 @@ async fn handle(
             carry(SocketEnd::from(program), far, &metrics.to_uplinks, &metrics.from_uplinks).await
         }
         Err(problem) => {
-            shared.metrics.count(Outcome::of(problem));
+            shared.metrics.count(RequestOutcome::of(problem));
             front.fail(&mut program, problem).await
         }
     }
@@ -108,8 +112,8 @@ async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, Problem> {
 /// Open a connection to the first destination that can be reached. Returns its first data as well.
 pub(super) async fn open(
     destinations: &[SocketAddr],
-    relay: Option<&(Vec<SocketAddr>, Key)>,
-    shared: &Arc<Shared>,
+    relay: Option<&(Vec<SocketAddr>, ProofKey)>,
+    shared: &Arc<WorkerState>,
 ) -> Result<(Stream, Vec<u8>), Problem> {
     let mut last = Problem::Unreachable;
     for destination in destinations {
@@ -137,7 +141,7 @@ pub(super) async fn open(
 /// requests.
 async fn connect(
     peers: &[SocketAddr],
-    shared: &Arc<Shared>,
+    shared: &Arc<WorkerState>,
     mut data: Option<Vec<u8>>,
 ) -> Result<(Stream, bool), Problem> {
     let all = shared.uplinks.iter().enumerate();
@@ -185,7 +189,7 @@ fn problem_of(error: &io::Error) -> Problem {
 }
 
 /// A request for a connection to `destination`, with a new proof.
-pub(super) fn request(destination: SocketAddr, key: &Key) -> Result<Vec<u8>, Problem> {
+pub(super) fn request(destination: SocketAddr, key: &ProofKey) -> Result<Vec<u8>, Problem> {
     let mut tlvs = vec![Tlv::Connect(Connect { remote: destination, options: None })];
     let nonce = random().map_err(|_| Problem::Other)?;
     tlvs.push(key.prove(&tlvs, clock::milliseconds(), nonce));
@@ -196,8 +200,8 @@ pub(super) fn request(destination: SocketAddr, key: &Key) -> Result<Vec<u8>, Pro
 async fn through(
     destination: SocketAddr,
     relay: &[SocketAddr],
-    key: &Key,
-    shared: &Arc<Shared>,
+    key: &ProofKey,
+    shared: &Arc<WorkerState>,
 ) -> Result<(Stream, Vec<u8>), Problem> {
     let connecting = connect(relay, shared, Some(request(destination, key)?)).await;
     // A relay that refuses connections is not there.
@@ -237,8 +241,8 @@ pub(super) async fn read_answer(stream: &mut Stream) -> Result<Vec<u8>, Problem>
 }
 
 /// Problem of the program that follows from a failure. Failures that no program causes are logged.
-fn explain(failure: &Failure) -> Problem {
-    let Failure::Relay(error) = failure else {
+fn explain(failure: &ConvertFailure) -> Problem {
+    let ConvertFailure::Relay(error) = failure else {
         warn!("{failure}");
         return Problem::Other;
     };

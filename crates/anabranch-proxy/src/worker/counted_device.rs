@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use anabranch_host::Device;
 use anabranch_live::TunDevice;
 use anabranch_wire::Packet;
-use anabranch_wire::pcap::Direction;
+use anabranch_wire::pcap::PacketDirection;
 use tokio::sync::Notify;
 
 use super::capture::Capture;
@@ -45,11 +45,11 @@ impl Traffic {
         self.budget.map(|budget| budget.saturating_sub(used))
     }
 
-    fn count(&self, direction: Direction, bytes: usize) {
+    fn count(&self, direction: PacketDirection, bytes: usize) {
         let before = self.left();
         let counter = match direction {
-            Direction::Outbound => &self.sent,
-            Direction::Inbound => &self.received,
+            PacketDirection::Outbound => &self.sent,
+            PacketDirection::Inbound => &self.received,
         };
         counter.fetch_add(bytes as u64, Ordering::Relaxed);
         if before.is_some_and(|left| left > 0) && self.left() == Some(0) {
@@ -65,7 +65,7 @@ pub(super) struct CountedDevice {
 }
 
 impl CountedDevice {
-    fn observe(&mut self, address: IpAddr, direction: Direction, packet: &Packet) {
+    fn observe(&mut self, address: IpAddr, direction: PacketDirection, packet: &Packet) {
         if let Some(traffic) = self.traffic.iter().find(|it| it.addresses.contains(&address)) {
             traffic.count(direction, packet.wire_len());
             self.capture.write(address, direction, packet);
@@ -75,7 +75,7 @@ impl CountedDevice {
 
 impl Device for CountedDevice {
     fn send(&mut self, packet: Packet) -> io::Result<()> {
-        self.observe(packet.source(), Direction::Outbound, &packet);
+        self.observe(packet.source(), PacketDirection::Outbound, &packet);
         self.device.send(packet)
     }
 
@@ -85,7 +85,7 @@ impl Device for CountedDevice {
 
     fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Packet>> {
         let packet = ready!(self.device.poll_receive(context))?;
-        self.observe(packet.destination(), Direction::Inbound, &packet);
+        self.observe(packet.destination(), PacketDirection::Inbound, &packet);
         Poll::Ready(Ok(packet))
     }
 }

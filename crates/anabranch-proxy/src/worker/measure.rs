@@ -12,10 +12,10 @@ use tracing::info;
 
 use super::client::{read_answer, request};
 use super::probe::{self, MOST_BYTES, MOST_TOTAL, Service};
-use super::{OpenUplink, Shared};
+use super::{OpenUplink, WorkerState};
 use crate::front::Problem;
 use crate::orders::{Measured, Observation};
-use crate::proof::Key;
+use crate::proof::ProofKey;
 
 /// Share of the budget for payload. The rest is for headers and retransmissions.
 const PAYLOAD_SHARE: f64 = 0.85;
@@ -24,9 +24,9 @@ const PAYLOAD_SHARE: f64 = 0.85;
 /// output.
 pub(super) async fn run(
     relay: Vec<SocketAddr>,
-    key: Key,
+    key: ProofKey,
     budget: u64,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerState>,
 ) -> io::Result<()> {
     let probes = 2 * shared.uplinks.len() as u64;
     let bytes = ((budget / probes) as f64 * PAYLOAD_SHARE) as u64;
@@ -45,9 +45,9 @@ pub(super) async fn run(
 async fn measure(
     uplink: &OpenUplink,
     relay: &[SocketAddr],
-    key: &Key,
+    key: &ProofKey,
     bytes: u64,
-    shared: &Shared,
+    shared: &WorkerState,
 ) -> Result<(Observation, Observation), String> {
     let mut seen = Vec::new();
     for (service, direction) in [(Service::Generate, "down"), (Service::Discard, "up")] {
@@ -73,9 +73,9 @@ async fn measure(
 async fn open(
     uplink: &OpenUplink,
     relay: &[SocketAddr],
-    key: &Key,
+    key: &ProofKey,
     service: Service,
-    shared: &Shared,
+    shared: &WorkerState,
 ) -> Result<Stream, String> {
     let (address, remote) = uplink.way(relay).ok_or("no link, or no route to the relay")?;
     let config = shared.host.config().clone().local_addresses(Some(vec![address]));

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use super::Shared;
+use super::WorkerState;
 use crate::front::Problem;
 
 /// Longest request for metrics in bytes, and longest time for it (this project).
@@ -23,7 +23,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RequestOutcome {
     /// The connection was opened.
     Opened,
     /// The request is no valid one.
@@ -40,22 +40,22 @@ pub(super) enum Outcome {
     NoRelay,
 }
 
-impl Outcome {
-    const ALL: [(Outcome, &'static str); 7] = [
-        (Outcome::Opened, "opened"),
-        (Outcome::Malformed, "malformed"),
-        (Outcome::Unproved, "unproved"),
-        (Outcome::NotAllowed, "not_allowed"),
-        (Outcome::Overload, "overload"),
-        (Outcome::Unreachable, "unreachable"),
-        (Outcome::NoRelay, "no_relay"),
+impl RequestOutcome {
+    const ALL: [(RequestOutcome, &'static str); 7] = [
+        (RequestOutcome::Opened, "opened"),
+        (RequestOutcome::Malformed, "malformed"),
+        (RequestOutcome::Unproved, "unproved"),
+        (RequestOutcome::NotAllowed, "not_allowed"),
+        (RequestOutcome::Overload, "overload"),
+        (RequestOutcome::Unreachable, "unreachable"),
+        (RequestOutcome::NoRelay, "no_relay"),
     ];
 
     pub(super) fn of(problem: Problem) -> Self {
         match problem {
-            Problem::NotAllowed => Outcome::NotAllowed,
-            Problem::Unreachable | Problem::Refused => Outcome::Unreachable,
-            Problem::NoNetwork | Problem::TimedOut | Problem::Other => Outcome::NoRelay,
+            Problem::NotAllowed => RequestOutcome::NotAllowed,
+            Problem::Unreachable | Problem::Refused => RequestOutcome::Unreachable,
+            Problem::NoNetwork | Problem::TimedOut | Problem::Other => RequestOutcome::NoRelay,
         }
     }
 }
@@ -63,7 +63,7 @@ impl Outcome {
 /// Counters of the process.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
-    outcomes: [AtomicU64; Outcome::ALL.len()],
+    outcomes: [AtomicU64; RequestOutcome::ALL.len()],
     /// Bytes written to connections over the uplinks.
     pub(super) to_uplinks: AtomicU64,
     /// Bytes read from connections over the uplinks.
@@ -71,13 +71,13 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn count(&self, outcome: Outcome) {
+    pub(super) fn count(&self, outcome: RequestOutcome) {
         self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Serve the metrics to every client that connects.
-pub(super) async fn serve(address: SocketAddr, shared: Arc<Shared>) -> io::Result<()> {
+pub(super) async fn serve(address: SocketAddr, shared: Arc<WorkerState>) -> io::Result<()> {
     let listener = TcpListener::bind(address)
         .await
         .map_err(|error| io::Error::new(error.kind(), format!("metrics: {address}: {error}")))?;
@@ -93,7 +93,7 @@ pub(super) async fn serve(address: SocketAddr, shared: Arc<Shared>) -> io::Resul
     Ok(())
 }
 
-async fn answer(mut peer: TcpStream, shared: &Shared) -> io::Result<()> {
+async fn answer(mut peer: TcpStream, shared: &WorkerState) -> io::Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         if request.len() >= MOST_REQUEST || peer.read_buf(&mut request).await? == 0 {
@@ -118,14 +118,14 @@ struct UplinkState {
     srtt_ns: Option<u64>,
 }
 
-fn text(shared: &Shared) -> String {
+fn text(shared: &WorkerState) -> String {
     let metrics = &shared.metrics;
     let mut out = String::new();
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     family(&mut out, "connections", "gauge", "Open connections.");
     let _ = writeln!(out, "anabranch_proxy_connections {}", shared.connections.open());
     family(&mut out, "requests_total", "counter", "Requests by outcome.");
-    for (outcome, name) in Outcome::ALL {
+    for (outcome, name) in RequestOutcome::ALL {
         let count = load(&metrics.outcomes[outcome as usize]);
         let _ = writeln!(out, "anabranch_proxy_requests_total{{outcome=\"{name}\"}} {count}");
     }
@@ -145,7 +145,7 @@ fn family(out: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# TYPE anabranch_proxy_{name} {kind}");
 }
 
-fn traffic(out: &mut String, shared: &Shared) {
+fn traffic(out: &mut String, shared: &WorkerState) {
     family(out, "uplink_bytes_total", "counter", "Bytes over the uplink, with headers.");
     for uplink in &shared.uplinks {
         let (interface, traffic) = (&uplink.interface, &uplink.traffic);
@@ -157,7 +157,7 @@ fn traffic(out: &mut String, shared: &Shared) {
     }
 }
 
-fn of_uplinks(out: &mut String, shared: &Shared) {
+fn of_uplinks(out: &mut String, shared: &WorkerState) {
     let states: Vec<_> =
         shared.uplinks.iter().map(|uplink| (uplink, state(shared, uplink))).collect();
     let mut gauge =
@@ -185,7 +185,7 @@ fn of_uplinks(out: &mut String, shared: &Shared) {
     });
 }
 
-fn state(shared: &Shared, uplink: &super::OpenUplink) -> UplinkState {
+fn state(shared: &WorkerState, uplink: &super::OpenUplink) -> UplinkState {
     shared.host.inspect(|_, endpoint, _| {
         let mut state = UplinkState::default();
         let all = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));

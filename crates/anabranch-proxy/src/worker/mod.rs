@@ -47,7 +47,7 @@ const MOST_LINGERING_TIME: Duration = Duration::from_secs(1);
 const LINGERING_INTERVAL: Duration = Duration::from_millis(50);
 
 /// State that all tasks of the process share.
-struct Shared {
+struct WorkerState {
     host: Host,
     uplinks: Vec<OpenUplink>,
     metrics: Metrics,
@@ -187,7 +187,7 @@ async fn run(
         random()?,
         config,
     );
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(WorkerState {
         host,
         uplinks,
         metrics: Metrics::default(),
@@ -216,9 +216,9 @@ async fn run(
 async fn start(
     assignment: &Assignment,
     programs: Option<TunDevice>,
-    shared: &Arc<Shared>,
+    shared: &Arc<WorkerState>,
 ) -> io::Result<std::pin::Pin<Box<dyn Future<Output = io::Result<()>> + Send>>> {
-    let key = assignment.key.map(crate::proof::Key::from_bytes);
+    let key = assignment.key.map(crate::proof::ProofKey::from_bytes);
     match &assignment.role {
         Role::Client { listen, relay, .. } => {
             let relay = key.filter(|_| !relay.is_empty()).map(|key| (relay.clone(), key));
@@ -255,7 +255,7 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
     if count == N { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-impl Shared {
+impl WorkerState {
     /// Do what the supervisor says. Returns after the last connection, or if the supervisor is gone.
     async fn follow(self: Arc<Self>, mut orders: UnboundedReceiver<Order>) -> io::Result<()> {
         loop {

@@ -15,16 +15,16 @@ use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use super::carry::{SocketEnd, carry, prepare};
-use super::clients::{Clients, Place};
-use super::metrics::Outcome;
+use super::clients::{Clients, ConnectionPermit};
+use super::metrics::RequestOutcome;
 use super::pending::PendingPlaces;
 use super::probe::Service as Probe;
-use super::{Shared, lock};
+use super::{WorkerState, lock};
 use crate::clock;
-use crate::convert::{Connect, ErrorCode, MOST_BYTES, Relay, Request, Step, TcpOption};
+use crate::convert::{Connect, ErrorCode, MOST_BYTES, Relay, RelayStep, Request, TcpOption};
 use crate::destinations::{Destinations, Prefix};
 use crate::orders::Role;
-use crate::proof::{Key, Refusal, Verifier};
+use crate::proof::{ProofKey, Refusal, Verifier};
 
 /// Longest time for a client's request (this project).
 const MOST_REQUEST_TIME: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ const NETWORK_UNREACHABLE: u8 = 0;
 const HOST_UNREACHABLE: u8 = 1;
 
 struct Service {
-    shared: Arc<Shared>,
+    shared: Arc<WorkerState>,
     verifier: Mutex<Verifier>,
     destinations: Destinations,
     clients: Clients,
@@ -55,8 +55,8 @@ struct Service {
 /// Listen for clients. The result takes their connections.
 pub(super) fn start(
     role: &Role,
-    key: Key,
-    shared: Arc<Shared>,
+    key: ProofKey,
+    shared: Arc<WorkerState>,
 ) -> io::Result<impl Future<Output = io::Result<()>> + Send + use<>> {
     let Role::Relay { port, allow, deny, max_connections, max_connections_per_client } = role
     else {
@@ -109,7 +109,7 @@ impl Service {
         };
         drop(place);
         match admitted {
-            Some((request, _place)) => self.serve(stream, client.ip(), &request).await,
+            Some((request, _permit)) => self.serve(stream, client.ip(), &request).await,
             None => Ok(()),
         }
     }
@@ -119,7 +119,7 @@ impl Service {
         &self,
         stream: &mut Stream,
         client: IpAddr,
-    ) -> io::Result<Option<(Request, Place<'_>)>> {
+    ) -> io::Result<Option<(Request, ConnectionPermit<'_>)>> {
         let Ok(received) = timeout(MOST_REQUEST_TIME, receive(stream)).await else {
             stream.abort();
             return Err(ErrorKind::TimedOut.into());
@@ -128,13 +128,13 @@ impl Service {
         let received = received.inspect_err(|_| stream.abort())?;
         let (answer, outcome) = match received {
             Ok(request) => match self.admit(&request, client) {
-                Ok(place) => {
+                Ok(permit) => {
                     stream.open_receive_buffer();
-                    return Ok(Some((request, place)));
+                    return Ok(Some((request, permit)));
                 }
                 Err((code, outcome)) => (Request::refuse(code, &[0]), outcome),
             },
-            Err(answer) => (answer, Outcome::Malformed),
+            Err(answer) => (answer, RequestOutcome::Malformed),
         };
         self.refuse(stream, &answer, outcome).await?;
         Ok(None)
@@ -160,13 +160,17 @@ impl Service {
             Err(error) => {
                 let (code, value) = code_of(&error);
                 let answer = Request::refuse(code, &[value]);
-                self.refuse(&mut stream, &answer, Outcome::Unreachable).await
+                self.refuse(&mut stream, &answer, RequestOutcome::Unreachable).await
             }
         }
     }
 
     /// Decide about a request.
-    fn admit(&self, request: &Request, client: IpAddr) -> Result<Place<'_>, (ErrorCode, Outcome)> {
+    fn admit(
+        &self,
+        request: &Request,
+        client: IpAddr,
+    ) -> Result<ConnectionPermit<'_>, (ErrorCode, RequestOutcome)> {
         let verified = lock(&self.verifier).verify(request, clock::milliseconds());
         if let Err(refusal) = verified {
             self.log.warn(client, &refusal.to_string());
@@ -175,7 +179,7 @@ impl Service {
                 Refusal::TooMany => ErrorCode::ResourceExceeded,
                 Refusal::Wrong | Refusal::OtherTime | Refusal::Used => ErrorCode::NotAuthorized,
             };
-            return Err((code, Outcome::Unproved));
+            return Err((code, RequestOutcome::Unproved));
         }
         let connect = request.connect.as_ref();
         let is_admitted = |connect: &Connect| {
@@ -183,11 +187,11 @@ impl Service {
         };
         if connect.is_some_and(|connect| !is_admitted(connect)) {
             self.log.warn(client, "the destination is denied, or not public and not allowed");
-            return Err((ErrorCode::NotAuthorized, Outcome::NotAllowed));
+            return Err((ErrorCode::NotAuthorized, RequestOutcome::NotAllowed));
         }
-        self.clients.enter(client).ok_or_else(|| {
+        self.clients.permit(client).ok_or_else(|| {
             self.log.warn(client, "too many connections");
-            (ErrorCode::ResourceExceeded, Outcome::Overload)
+            (ErrorCode::ResourceExceeded, RequestOutcome::Overload)
         })
     }
 
@@ -198,7 +202,7 @@ impl Service {
         request: &Request,
     ) -> io::Result<()> {
         let metrics = &self.shared.metrics;
-        metrics.count(Outcome::Opened);
+        metrics.count(RequestOutcome::Opened);
         let open = async {
             prepare(&far)?;
             stream.write_all(&request.accept(&[])).await?;
@@ -213,14 +217,19 @@ impl Service {
     async fn probe(&self, probe: Probe, mut stream: Stream, request: &Request) -> io::Result<()> {
         let Ok(_alone) = self.probe.try_acquire() else {
             let answer = Request::refuse(ErrorCode::ResourceExceeded, &[0]);
-            return self.refuse(&mut stream, &answer, Outcome::Overload).await;
+            return self.refuse(&mut stream, &answer, RequestOutcome::Overload).await;
         };
-        self.shared.metrics.count(Outcome::Opened);
+        self.shared.metrics.count(RequestOutcome::Opened);
         stream.write_all(&request.accept(&[])).await?;
         probe.serve(stream, &request.data).await
     }
 
-    async fn refuse(&self, stream: &mut Stream, answer: &[u8], outcome: Outcome) -> io::Result<()> {
+    async fn refuse(
+        &self,
+        stream: &mut Stream,
+        answer: &[u8],
+        outcome: RequestOutcome,
+    ) -> io::Result<()> {
         self.shared.metrics.count(outcome);
         answer_and_end(stream, answer).await
     }
@@ -267,10 +276,10 @@ async fn receive(stream: &mut Stream) -> io::Result<Result<Request, Vec<u8>>> {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         match relay.handle_data(&buffer[..count]) {
-            Step::Wait => {}
-            Step::Decide(request) => return Ok(Ok(request)),
-            Step::Refuse(_, answer) => return Ok(Err(answer)),
-            Step::Reset(why) => {
+            RelayStep::Wait => {}
+            RelayStep::Decide(request) => return Ok(Ok(request)),
+            RelayStep::Refuse(_, answer) => return Ok(Err(answer)),
+            RelayStep::Reset(why) => {
                 stream.abort();
                 return Err(io::Error::new(ErrorKind::InvalidData, why));
             }

@@ -14,15 +14,15 @@ use tracing::info;
 
 use super::carry::carry;
 use super::client::{MOST_OPENING_TIME, RelayAndKey, open};
-use super::metrics::Outcome;
-use super::{Shared, random};
+use super::metrics::RequestOutcome;
+use super::{WorkerState, random};
 use crate::front::Problem;
 
 /// The result takes the connections that reach the device.
 pub(super) fn start(
     device: TunDevice,
     relay: RelayAndKey,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerState>,
 ) -> io::Result<impl Future<Output = io::Result<()>> + Send + use<>> {
     // Programs speak TCP with this end of the host, where nothing is lost.
     let carried = shared.host.config();
@@ -40,7 +40,7 @@ async fn serve(
     interceptor: Interceptor,
     programs: Host,
     relay: RelayAndKey,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerState>,
 ) -> io::Result<()> {
     let connections = &shared.connections;
     while let Some(incoming) = connections.next(interceptor.next()).await {
@@ -58,7 +58,7 @@ async fn handle(
     incoming: Incoming,
     config: ConnectionConfig,
     relay: &RelayAndKey,
-    shared: &Arc<Shared>,
+    shared: &Arc<WorkerState>,
 ) -> io::Result<()> {
     let destination = incoming.destination();
     let opened = timeout(MOST_OPENING_TIME, open(&[destination], relay.as_ref(), shared)).await;
@@ -69,7 +69,7 @@ async fn handle(
     match opened {
         Ok((far, first)) => join(incoming.accept(config).await?, far, &first, shared).await,
         Err(problem) => {
-            shared.metrics.count(Outcome::of(problem));
+            shared.metrics.count(RequestOutcome::of(problem));
             match problem {
                 // As the destination or the network would do it.
                 Problem::TimedOut => drop(incoming),
@@ -81,9 +81,9 @@ async fn handle(
 }
 
 /// Carry a program's connection, whose destination has sent `first` already.
-async fn join(mut near: Stream, far: Stream, first: &[u8], shared: &Shared) -> io::Result<()> {
+async fn join(mut near: Stream, far: Stream, first: &[u8], shared: &WorkerState) -> io::Result<()> {
     let metrics = &shared.metrics;
-    metrics.count(Outcome::Opened);
+    metrics.count(RequestOutcome::Opened);
     metrics.from_uplinks.fetch_add(first.len() as u64, Ordering::Relaxed);
     near.write_all(first).await?;
     carry(near, far, &metrics.to_uplinks, &metrics.from_uplinks).await

@@ -2,7 +2,7 @@
 
 use anabranch_net::Side;
 use anabranch_proto::view::{
-    Bottleneck, Phase, Slot, SubflowId, SubflowSet, SubflowView, Usability,
+    Bottleneck, RecoveryPhase, Slot, SubflowId, SubflowSet, SubflowView, Usability,
 };
 use anabranch_sim::{Owner, PathNames};
 use anabranch_wire::Duration;
@@ -117,9 +117,9 @@ impl PySubflowView {
     #[getter]
     fn phase<'py>(&self, py: Python<'py>) -> &Bound<'py, PyString> {
         match self.0.phase {
-            Phase::Open => intern!(py, "open"),
-            Phase::Recovery => intern!(py, "recovery"),
-            Phase::Loss => intern!(py, "loss"),
+            RecoveryPhase::Open => intern!(py, "open"),
+            RecoveryPhase::Recovery => intern!(py, "recovery"),
+            RecoveryPhase::Loss => intern!(py, "loss"),
         }
     }
 

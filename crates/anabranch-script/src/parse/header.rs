@@ -6,7 +6,7 @@ use anabranch_wire::Duration;
 
 use super::words::numbered;
 use crate::cursor::{Cursor, Parsed, one_of, unknown};
-use crate::settings::{Congestion, EndpointUse, Settings};
+use crate::settings::{Congestion, EndpointUse, ScriptSettings};
 
 const NAMES: &[&str] = &[
     "tolerance_usecs",
@@ -28,8 +28,8 @@ const NAMES: &[&str] = &[
     "differs_live",
 ];
 
-pub(super) fn settings(cursor: &mut Cursor<'_>) -> Parsed<Settings> {
-    let mut settings = Settings::default();
+pub(super) fn settings(cursor: &mut Cursor<'_>) -> Parsed<ScriptSettings> {
+    let mut settings = ScriptSettings::default();
     loop {
         cursor.skip()?;
         let at = cursor.clone();
@@ -64,7 +64,7 @@ fn value(cursor: &mut Cursor<'_>) -> Parsed<String> {
 }
 
 /// Set an option. Otherwise return the valid values.
-fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
+fn set(settings: &mut ScriptSettings, name: &str, value: &str) -> Result<(), String> {
     match name {
         "tolerance_usecs" => {
             settings.tolerance = Duration::from_micros(number(value, 0, 10_000_000)?);

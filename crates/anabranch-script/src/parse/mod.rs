@@ -9,7 +9,7 @@ mod words;
 use anabranch_wire::Duration;
 
 use crate::cursor::{Cursor, Parsed, ScriptError};
-use crate::script::{Action, Event, Fact, FactValue, Moment, Relation, Script, Time};
+use crate::script::{Action, Fact, FactValue, Moment, Relation, Script, ScriptEvent, Time};
 
 impl Script {
     /// Parse the text of a script. `file` is its name in messages.
@@ -46,7 +46,7 @@ fn first_comment(text: &str) -> String {
     comment.collect::<Vec<_>>().join(" ")
 }
 
-fn event(cursor: &mut Cursor<'_>) -> Parsed<Event> {
+fn event(cursor: &mut Cursor<'_>) -> Parsed<ScriptEvent> {
     let (line, start) = (cursor.line(), cursor.offset());
     let time = time(cursor)?;
     let time_text = cursor.since(start);
@@ -68,7 +68,7 @@ fn event(cursor: &mut Cursor<'_>) -> Parsed<Event> {
     if matches!((&action, time), (Action::Call(_), Time::Any | Time::Within(..))) {
         return Err(at.error("a call starts at one time; write +0...+0.2 for a call that blocks"));
     }
-    Ok(Event { line, time, text: cursor.since(start), time_text, action })
+    Ok(ScriptEvent { line, time, text: cursor.since(start), time_text, action })
 }
 
 /// `*`, `0.1`, `+0.1`, `+0.1~+0.3` or `+0...+0.2`.

@@ -7,7 +7,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Options, RunOutcome};
 
 fn main() -> ExitCode {
     match std::env::args()
@@ -48,14 +48,14 @@ fn bench(file: String) -> Result<String, String> {
 
 /// Sum over all subflows of this column and of the retransmitted segments. Subtracted from all
 /// segments, it leaves the acknowledgements and a few handshake segments.
-fn column(outcome: &Outcome, name: &str) -> u64 {
+fn column(outcome: &RunOutcome, name: &str) -> u64 {
     let subflows = outcome.tables.iter().filter(|table| table.name == "subflows");
     let columns =
         subflows.flat_map(|table| [name, "segments_retransmitted"].map(|of| table.column(of)));
     columns.flatten().flat_map(|column| column.numbers()).sum()
 }
 
-fn goodput(outcome: &Outcome) -> f64 {
+fn goodput(outcome: &RunOutcome) -> f64 {
     let columns = outcome.tables.iter().filter_map(|table| table.column("bytes_arrived_measured"));
     let delivered: u64 = columns.flat_map(|column| column.numbers()).sum();
     delivered as f64 * 8.0 / outcome.end.as_secs_f64()

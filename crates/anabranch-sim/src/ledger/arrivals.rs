@@ -5,7 +5,7 @@ use anabranch_wire::{Instant, Packet, Segment};
 
 use super::block_delays::BlockDelays;
 use super::handshakes::Handshakes;
-use crate::host::Host;
+use crate::host::SimulatedHost;
 use crate::recorder::{DataFlow, flows};
 use crate::scenario::{Path, Scenario};
 use crate::topology;
@@ -48,7 +48,7 @@ pub(crate) struct Arrivals {
 
 /// Bytes that have arrived for one flow by some time, or in some period.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Totals {
+pub(super) struct ArrivalTotals {
     /// By path.
     arrived: Vec<PathArrivals>,
     /// Bytes of packets that arrived at client and server, by path.
@@ -130,7 +130,7 @@ impl Arrivals {
 
     /// The hosts have processed what arrived in one event. All of it came over one path, except on
     /// a shared link that delivers several packets at once.
-    pub(crate) fn on_processed(&mut self, now: Instant, hosts: &[impl Host; 2]) {
+    pub(crate) fn on_processed(&mut self, now: Instant, hosts: &[impl SimulatedHost; 2]) {
         for receiver in [Side::Client, Side::Server] {
             if std::mem::take(&mut self.arriving[receiver as usize]) {
                 self.account(now, receiver, &hosts[receiver as usize]);
@@ -140,13 +140,13 @@ impl Arrivals {
 
     /// The run ends. A fallback may have delivered data without an arrival: data that waited for its
     /// mapping.
-    pub(crate) fn on_end(&mut self, now: Instant, hosts: &[impl Host; 2]) {
+    pub(crate) fn on_end(&mut self, now: Instant, hosts: &[impl SimulatedHost; 2]) {
         for receiver in [Side::Client, Side::Server] {
             self.account(now, receiver, &hosts[receiver as usize]);
         }
     }
 
-    fn account(&mut self, now: Instant, receiver: Side, host: &impl Host) {
+    fn account(&mut self, now: Instant, receiver: Side, host: &impl SimulatedHost) {
         let path = self.last_path[receiver as usize];
         for (number, flow) in self.flows.iter().enumerate() {
             if flow.sender == receiver {
@@ -171,7 +171,7 @@ impl Arrivals {
     }
 
     /// Bytes that have arrived so far for a flow.
-    pub(super) fn totals(&self, number: usize, hosts: &[impl Host; 2]) -> Totals {
+    pub(super) fn totals(&self, number: usize, hosts: &[impl SimulatedHost; 2]) -> ArrivalTotals {
         let flow = self.flows[number];
         let receiver = &hosts[flow.sender.opposite() as usize];
         let mut arrived = self.arrived[number].clone();
@@ -186,13 +186,17 @@ impl Arrivals {
                 arrived[path].useful += bytes;
             }
         }
-        Totals { arrived, bytes: self.bytes.clone(), data: receiver.arrived(flow.connection) }
+        ArrivalTotals {
+            arrived,
+            bytes: self.bytes.clone(),
+            data: receiver.arrived(flow.connection),
+        }
     }
 }
 
-impl Totals {
+impl ArrivalTotals {
     /// Bytes that have arrived since `before`.
-    pub(super) fn since(&self, before: &Totals) -> Totals {
+    pub(super) fn since(&self, before: &ArrivalTotals) -> ArrivalTotals {
         let arrived = self.arrived.iter().zip(&before.arrived);
         let useful = arrived.clone().map(|(now, then)| now.useful as i64 - then.useful as i64);
         let data = self.data.saturating_sub(before.data);
@@ -208,7 +212,7 @@ impl Totals {
         let since = |now: &[u64], then: &[u64]| {
             now.iter().zip(then).map(|(now, then)| now - then).collect()
         };
-        Totals {
+        ArrivalTotals {
             arrived: arrived.collect(),
             bytes: [0, 1].map(|side| since(&self.bytes[side], &before.bytes[side])),
             data,

@@ -20,12 +20,12 @@ use anabranch_net::network::Paths;
 use anabranch_table::{Builder, Table};
 use anabranch_wire::Instant;
 
-use crate::host::Host;
+use crate::host::SimulatedHost;
 use crate::recorder::{DataFlow, flows};
 use crate::scenario::Scenario;
 use crate::statistics::Hosts;
+use arrivals::ArrivalTotals;
 pub(crate) use arrivals::Arrivals;
-use arrivals::Totals;
 use links::{Capacity, Links};
 use timelines::Timelines;
 
@@ -43,9 +43,9 @@ enum Measured {
     /// It begins at this time.
     From(Instant),
     /// It has begun; by then, this had arrived.
-    Since(Totals),
+    Since(ArrivalTotals),
     /// It has ended; meanwhile, this has arrived.
-    Ended(Totals),
+    Ended(ArrivalTotals),
 }
 
 impl Ledger {
@@ -70,7 +70,7 @@ impl Ledger {
     pub(crate) fn on_quiet(
         &mut self,
         now: Instant,
-        hosts: &[impl Host; 2],
+        hosts: &[impl SimulatedHost; 2],
         paths: &Paths,
         arrivals: &Arrivals,
     ) {
@@ -102,7 +102,7 @@ impl Ledger {
     pub(crate) fn on_begin(
         &mut self,
         now: Instant,
-        hosts: &[impl Host; 2],
+        hosts: &[impl SimulatedHost; 2],
         paths: &Paths,
         arrivals: &Arrivals,
     ) {
@@ -119,7 +119,7 @@ impl Ledger {
         &mut self,
         now: Instant,
         number: usize,
-        hosts: &[impl Host; 2],
+        hosts: &[impl SimulatedHost; 2],
         paths: &Paths,
         arrivals: &Arrivals,
     ) {
@@ -138,7 +138,7 @@ impl Ledger {
     pub(crate) fn capacity_until(
         &mut self,
         now: Instant,
-        hosts: &[impl Host; 2],
+        hosts: &[impl SimulatedHost; 2],
         paths: &Paths,
         arrivals: &Arrivals,
     ) -> Table {
@@ -168,7 +168,7 @@ impl Ledger {
     pub(crate) fn finish(
         mut self,
         now: Instant,
-        hosts: &[impl Host; 2],
+        hosts: &[impl SimulatedHost; 2],
         paths: &Paths,
         arrivals: &Arrivals,
     ) -> [Table; 4] {
@@ -189,7 +189,7 @@ impl Ledger {
     fn write_capacity(
         &self,
         number: usize,
-        totals: &Totals,
+        totals: &ArrivalTotals,
         paths: &Paths,
         table: &mut Builder<Capacity>,
     ) {
@@ -206,6 +206,6 @@ impl Ledger {
     }
 }
 
-fn observed<H: Host>(hosts: &[H; 2]) -> Hosts<'_> {
+fn observed<H: SimulatedHost>(hosts: &[H; 2]) -> Hosts<'_> {
     hosts.each_ref().map(|host| host as _)
 }

@@ -4,7 +4,7 @@ use anabranch_net::Side;
 use anabranch_table::{Builder, Name, Table, row};
 use anabranch_wire::Instant;
 
-use crate::host::Host;
+use crate::host::SimulatedHost;
 use crate::recorder::DataFlow;
 use crate::scenario::Scenario;
 use crate::states::{StateSpan, SubflowState};
@@ -66,7 +66,7 @@ impl Timelines {
         now: Instant,
         number: usize,
         flow: DataFlow,
-        hosts: &[impl Host; 2],
+        hosts: &[impl SimulatedHost; 2],
         busy: &dyn Fn(usize) -> bool,
     ) {
         let host = &hosts[flow.sender as usize];
@@ -202,13 +202,13 @@ impl Timelines {
 }
 
 /// Returns `true` if the connection has fallen back to TCP, as far as this host knows.
-fn has_fallen_back(now: Instant, host: &impl Host, connection: usize) -> bool {
+fn has_fallen_back(now: Instant, host: &impl SimulatedHost, connection: usize) -> bool {
     let stats = host.stats(now, connection);
     stats.is_some_and(|stats| stats.fallback != FallbackReason::None)
 }
 
 /// Returns `true` if the client is opening a subflow of a connection on this path.
-fn is_opening(client: &impl Host, connection: usize, path: usize) -> bool {
+fn is_opening(client: &impl SimulatedHost, connection: usize, path: usize) -> bool {
     client.states(connection).any(|(stats, state)| {
         state.state == SubflowState::Opening && topology::path_of(stats.local.address) == Some(path)
     })

@@ -177,7 +177,7 @@ pub fn flow_names(scenario: &Scenario) -> Vec<String> {
 /// If one of the tables that every run has is missing.
 pub fn metrics(scenario: &Scenario, tables: &[Table], end: Instant) -> Vec<Metrics> {
     let flows = recorder::flows(scenario);
-    let run = Run { scenario, tables, end, outage: first_outage(scenario) };
+    let run = MeasuredRun { scenario, tables, end, outage: first_outage(scenario) };
     let [subflows, blocks] = ["subflows", "blocks"].map(|name| find(tables, name));
     let of_subflows = Rows::by_connection(subflows, flows.len());
     let of_blocks = Rows::by_connection(blocks, flows.len());
@@ -217,14 +217,14 @@ pub fn subflow_shares(connections: &[u32], received: &[u64]) -> Vec<f64> {
 }
 
 /// A run whose metrics are computed.
-struct Run<'r> {
+struct MeasuredRun<'r> {
     scenario: &'r Scenario,
     tables: &'r [Table],
     end: Instant,
     outage: Option<Duration>,
 }
 
-impl Run<'_> {
+impl MeasuredRun<'_> {
     /// The metrics from the totals of a flow and of its subflows, which are `rows` of their table.
     fn totals(&self, number: usize, subflows: &Table, rows: &[usize]) -> Metrics {
         let connections = find(self.tables, "connections");

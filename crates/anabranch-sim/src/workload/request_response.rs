@@ -116,7 +116,7 @@ struct Requester {
     think_times: Sampler,
     intervals: Sampler,
     count: u64,
-    phase: Phase,
+    phase: RequesterPhase,
     /// Total bytes of the responses to all requests so far.
     expected: u64,
     written: u64,
@@ -125,7 +125,7 @@ struct Requester {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RequesterPhase {
     /// Before the first request.
     Opening,
     /// Waiting until the next request.
@@ -150,7 +150,7 @@ impl Requester {
             think_times,
             intervals,
             count: count.unwrap_or(u64::MAX),
-            phase: Phase::Opening,
+            phase: RequesterPhase::Opening,
             expected: 0,
             written: 0,
             started: Vec::new(),
@@ -159,7 +159,7 @@ impl Requester {
 
     fn request(&mut self, now: Instant) {
         let round = self.started.len() as u64;
-        self.phase = Phase::Requesting(self.exchange.requests.of(round));
+        self.phase = RequesterPhase::Requesting(self.exchange.requests.of(round));
         self.expected = self.expected.saturating_add(self.exchange.responses.of(round));
         self.started.push(now);
     }
@@ -168,13 +168,13 @@ impl Requester {
     fn complete(&mut self, now: Instant, socket: &mut dyn Socket) {
         let rounds = self.started.len() as u64;
         if rounds == self.count {
-            self.phase = Phase::Finished;
+            self.phase = RequesterPhase::Finished;
             return socket.finish();
         }
         let [thought, interval] = [self.think_times, self.intervals]
             .map(|times| Duration::from_nanos(times.of(rounds - 1)));
         let began = self.started.last().map_or(now, |began| *began + interval);
-        self.phase = Phase::Thinking(began.max(now + thought));
+        self.phase = RequesterPhase::Thinking(began.max(now + thought));
         self.on_writable(now, socket);
     }
 }
@@ -182,20 +182,21 @@ impl Requester {
 impl Sender for Requester {
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
         match self.phase {
-            Phase::Opening => self.request(now),
-            Phase::Thinking(until) if until <= now => self.request(now),
+            RequesterPhase::Opening => self.request(now),
+            RequesterPhase::Thinking(until) if until <= now => self.request(now),
             _ => {}
         }
-        if let Phase::Requesting(left) = self.phase {
+        if let RequesterPhase::Requesting(left) = self.phase {
             let accepted = write(socket, self.written, left);
             self.written += accepted;
             let left = left - accepted;
-            self.phase = if left == 0 { Phase::Waiting } else { Phase::Requesting(left) };
+            self.phase =
+                if left == 0 { RequesterPhase::Waiting } else { RequesterPhase::Requesting(left) };
         }
     }
 
     fn on_received(&mut self, now: Instant, received: u64, socket: &mut dyn Socket) {
-        if self.phase == Phase::Waiting && received >= self.expected {
+        if self.phase == RequesterPhase::Waiting && received >= self.expected {
             self.complete(now, socket);
         }
     }
@@ -205,12 +206,12 @@ impl Sender for Requester {
     }
 
     fn data_bytes(&self) -> Option<u64> {
-        (self.phase == Phase::Finished).then_some(self.expected)
+        (self.phase == RequesterPhase::Finished).then_some(self.expected)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Thinking(until) => Some(until),
+            RequesterPhase::Thinking(until) => Some(until),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Options, Outcome, Table};
+use anabranch_sim::{Options, RunOutcome, Table};
 
 thread_local! {
     static DEPENDS: Cell<bool> = const { Cell::new(false) };
@@ -37,39 +37,39 @@ fn on_any_platform(toml: &str) -> Cow<'_, str> {
     toml.replace("[[connection]]\n", &format!("[[connection]]\nhost = {host}\n")).into()
 }
 
-pub fn run(toml: &str, seed: u64) -> Outcome {
+pub fn run(toml: &str, seed: u64) -> RunOutcome {
     run_with(toml, seed, Options::default())
 }
 
-pub fn run_with(toml: &str, seed: u64, options: Options<'_>) -> Outcome {
+pub fn run_with(toml: &str, seed: u64, options: Options<'_>) -> RunOutcome {
     let toml = on_any_platform(toml);
     let scenario = Scenario::from_toml(&toml, "test.toml").unwrap_or_else(|e| panic!("{e}"));
     anabranch_sim::run(&scenario, seed, options).expect("the run completes")
 }
 
-pub fn table<'a>(outcome: &'a Outcome, name: &str) -> &'a Table {
+pub fn table<'a>(outcome: &'a RunOutcome, name: &str) -> &'a Table {
     outcome.tables.iter().find(|table| table.name == name).expect("a known table")
 }
 
 /// A column as 64-bit numbers, regardless of its type.
-pub fn column(outcome: &Outcome, name: &str, column: &str) -> Vec<u64> {
+pub fn column(outcome: &RunOutcome, name: &str, column: &str) -> Vec<u64> {
     table(outcome, name).column(column).expect("a known column").numbers()
 }
 
 /// A column of names.
-pub fn names(outcome: &Outcome, name: &str, column: &str) -> Vec<&'static str> {
+pub fn names(outcome: &RunOutcome, name: &str, column: &str) -> Vec<&'static str> {
     table(outcome, name).column(column).expect("a known column").names()
 }
 
 /// Goodput of the first connection after the warm-up, in bit/s.
-pub fn goodput(outcome: &Outcome) -> f64 {
+pub fn goodput(outcome: &RunOutcome) -> f64 {
     let bytes = column(outcome, "connections", "bytes_arrived_measured")[0];
     let nanos = column(outcome, "connections", "measured_ns")[0];
     bytes as f64 * 8e9 / nanos as f64
 }
 
 /// Mean block delay in seconds over blocks accepted after `from_ns`.
-pub fn mean_block_delay(outcome: &Outcome, from_ns: u64) -> f64 {
+pub fn mean_block_delay(outcome: &RunOutcome, from_ns: u64) -> f64 {
     let accepted = column(outcome, "blocks", "accepted_ns");
     let delivered = column(outcome, "blocks", "delivered_ns");
     let delays: Vec<f64> = accepted

@@ -1,6 +1,6 @@
 //! BBR and pacing in runs: what they do to queues and losses, and how close BBR is to Linux.
 
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Options, RunOutcome};
 
 use crate::common::{self, column, names, run, run_with};
 
@@ -23,7 +23,7 @@ fn tcp(control: &str) -> String {
 }
 
 /// Mean smoothed round-trip time in milliseconds, from the third second on.
-fn round_trip(outcome: &Outcome) -> f64 {
+fn round_trip(outcome: &RunOutcome) -> f64 {
     let rtts = column(outcome, "subflow_samples", "srtt_ns");
     let late = &rtts[rtts.len() / 4..];
     late.iter().sum::<u64>() as f64 / late.len() as f64 / 1e6

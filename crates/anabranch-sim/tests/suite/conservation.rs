@@ -1,6 +1,6 @@
 //! Bytes are neither lost nor invented, and the same seed gives the same run.
 
-use anabranch_sim::{Capture, Options, Outcome, Side};
+use anabranch_sim::{Capture, Options, RunOutcome, Side};
 use proptest::prelude::*;
 
 use crate::common::{column, run, run_with, wifi_3g};
@@ -49,7 +49,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         })
 }
 
-fn assert_conserved(outcome: &Outcome) {
+fn assert_conserved(outcome: &RunOutcome) {
     assert_eq!(column(outcome, "connections", "corrupt_bytes"), [0]);
     assert_eq!(column(outcome, "connections", "failed"), [0]);
     assert_eq!(column(outcome, "connections", "bytes_delivered"), [500_000]);
@@ -106,7 +106,7 @@ fn a_capture_changes_nothing_and_at_both_hosts_contains_every_packet_twice() {
 fn a_capture_at_the_sender_contains_every_packet_once_and_only_the_bytes_asked_for() {
     let scenario = wifi_3g("", "kind = \"bulk\"\nsize = \"100kB\"");
     let packets =
-        |captured: &Outcome| -> u64 { column(captured, "links", "packets_in").iter().sum() };
+        |captured: &RunOutcome| -> u64 { column(captured, "links", "packets_in").iter().sum() };
     for (snap_length, most) in [(None, 1600), (Some(128), 200)] {
         let mut capture = Vec::new();
         let options = Capture { snap_length, ..Capture::new(&mut capture) };

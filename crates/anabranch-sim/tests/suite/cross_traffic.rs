@@ -1,7 +1,7 @@
 //! Competing traffic on the paths of connections.
 
 use anabranch_net::OPPORTUNITY_BYTES;
-use anabranch_sim::{Capture, Options, Outcome, Side};
+use anabranch_sim::{Capture, Options, RunOutcome, Side};
 
 use crate::common::{column, goodput, run, run_with};
 
@@ -21,7 +21,7 @@ const ON_OFF: &str = "[[cross_traffic]]\npath = \"wifi\"\ndirection = \"upload\"
                       rate = \"2Mbit/s\"\non = { kind = \"pareto\", mean = \"500ms\", shape = 1.5 }\n\
                       off = { kind = \"exponential\", mean = \"500ms\" }\n";
 
-fn links(outcome: &Outcome, name: &str) -> Vec<u64> {
+fn links(outcome: &RunOutcome, name: &str) -> Vec<u64> {
     column(outcome, "links", name)
 }
 

@@ -1,7 +1,7 @@
 //! Queues that mark packets instead of dropping them, and connections that react to marks. RFC
 //! 3168.
 
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 
 use crate::common::{column, goodput, run};
 
@@ -17,7 +17,7 @@ fn scenario(queue: &str, connection: &str) -> String {
     )
 }
 
-fn sum(outcome: &Outcome, table: &str, name: &str) -> u64 {
+fn sum(outcome: &RunOutcome, table: &str, name: &str) -> u64 {
     column(outcome, table, name).iter().sum()
 }
 

@@ -1,11 +1,11 @@
 //! Paths of hosts that behave like Linux fail, compared with Linux 6.12 and 6.18.
 
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 
 use crate::common::{column, run};
 
 /// Two paths, each with a rate in Mbit/s, a delay in ms and its changes, and a download of 8 MB.
-fn download(paths: [(&str, &str, &str); 2], keys: &str) -> Outcome {
+fn download(paths: [(&str, &str, &str); 2], keys: &str) -> RunOutcome {
     let path = |(name, (rate, delay, changes)): (&str, (&str, &str, &str))| {
         format!(
             "[[path]]\nname = \"{name}\"\nrate = \"{rate}Mbit/s\"\ndelay = \"{delay}ms\"\n\
@@ -22,7 +22,7 @@ fn download(paths: [(&str, &str, &str); 2], keys: &str) -> Outcome {
     run(&toml, 1)
 }
 
-fn transfer_time(outcome: &Outcome) -> f64 {
+fn transfer_time(outcome: &RunOutcome) -> f64 {
     let delivered = column(outcome, "blocks", "delivered_ns");
     *delivered.last().expect("the transfer is complete") as f64 / 1e9
 }

@@ -1,6 +1,6 @@
 //! Paths over IPv4, over IPv6, and over both.
 
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 
 use crate::common::{column, run};
 
@@ -20,7 +20,7 @@ fn scenario(families: [&str; 2], direction: &str) -> String {
     )
 }
 
-fn bytes_by_path(outcome: &Outcome) -> Vec<u64> {
+fn bytes_by_path(outcome: &RunOutcome) -> Vec<u64> {
     let mut bytes = vec![0; 2];
     let carried = column(outcome, "subflows", "bytes_received");
     for (path, carried) in column(outcome, "subflows", "path").iter().zip(carried) {

@@ -1,7 +1,7 @@
 //! Network faults over emulated links. Everything written arrives exactly and in time.
 //! docs/reliability.md lists the faults, and the lockstep tests of two hosts that cover others.
 
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 
 use crate::common::{column, depends_on_the_platform, goodput, run};
 
@@ -26,7 +26,7 @@ fn transfer(changes: [&str; 2], direction: &str, connection: &str, duration_s: u
     )
 }
 
-fn assert_exact(outcome: &Outcome, case: &str) {
+fn assert_exact(outcome: &RunOutcome, case: &str) {
     let of = |name| column(outcome, "connections", name)[0];
     assert_eq!((of("corrupt_bytes"), of("failed")), (0, 0), "{case}");
     assert_eq!((of("bytes_delivered"), of("completed")), (BYTES, 1), "{case}");

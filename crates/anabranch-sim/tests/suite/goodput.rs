@@ -1,6 +1,6 @@
 //! Goodput: what arrives in the measured time, and never more than the links carry.
 
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Options, RunOutcome};
 use proptest::prelude::*;
 
 use crate::common::{column, goodput, names, run, run_with};
@@ -98,7 +98,7 @@ impl Setting {
     }
 }
 
-fn watched(toml: &str) -> Outcome {
+fn watched(toml: &str) -> RunOutcome {
     run_with(toml, 1, Options::default().ledger(true))
 }
 

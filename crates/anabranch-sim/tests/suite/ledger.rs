@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Options, RunOutcome};
 
 use crate::common::{column, depends_on_the_platform, names, run, run_with};
 
@@ -36,12 +36,12 @@ const SLOW: &str = r#"
     limit = "2s"
 "#;
 
-fn watched(toml: &str) -> Outcome {
+fn watched(toml: &str) -> RunOutcome {
     run_with(toml, 1, Options::default().ledger(true))
 }
 
 /// Bytes of the first flow by cause, over all paths.
-fn causes(outcome: &Outcome) -> BTreeMap<&'static str, u64> {
+fn causes(outcome: &RunOutcome) -> BTreeMap<&'static str, u64> {
     let [flow, bytes] = ["connection", "bytes"].map(|name| column(outcome, "capacity", name));
     let cause = names(outcome, "capacity", "cause");
     let mut sums = BTreeMap::new();
@@ -51,7 +51,7 @@ fn causes(outcome: &Outcome) -> BTreeMap<&'static str, u64> {
     sums
 }
 
-fn largest(outcome: &Outcome) -> &'static str {
+fn largest(outcome: &RunOutcome) -> &'static str {
     let sums = causes(outcome).into_iter().filter(|(cause, _)| *cause != USEFUL);
     sums.max_by_key(|(_, bytes)| *bytes).expect("there are causes").0
 }
@@ -98,7 +98,7 @@ fn the_causes_add_up_with_every_shaper() {
 }
 
 /// Data that arrived in the measured time.
-fn measured(outcome: &Outcome) -> u64 {
+fn measured(outcome: &RunOutcome) -> u64 {
     column(outcome, "connections", "bytes_arrived_measured")[0]
 }
 

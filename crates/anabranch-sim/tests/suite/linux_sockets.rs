@@ -1,6 +1,6 @@
 //! Hosts that count buffers as Linux's sockets do, compared with Linux 6.12 in virtual time.
 
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 
 use crate::common::{column, goodput, run};
 
@@ -22,7 +22,7 @@ fn two_paths(paths: [(&str, &str, u32); 2], duration: u32, connection: &str) -> 
 
 const BLOCKS: &str = "workload = { kind = \"blocks\", block_size = \"8KiB\" }";
 
-fn transfer_time(outcome: &Outcome) -> f64 {
+fn transfer_time(outcome: &RunOutcome) -> f64 {
     let delivered = column(outcome, "blocks", "delivered_ns");
     *delivered.last().expect("the transfer is complete") as f64 / 1e9
 }

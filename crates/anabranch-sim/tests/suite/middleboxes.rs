@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Options, RunOutcome};
 
 /// Bytes that a connection transfers.
 const BYTES: u64 = 500_000;
@@ -366,7 +366,7 @@ fn scenario(row: &Row, place: Place, direction: &str, family: &str, late: Option
 }
 
 /// Bytes carried by the first and by the second path.
-fn carried(outcome: &Outcome) -> [u64; 2] {
+fn carried(outcome: &RunOutcome) -> [u64; 2] {
     let mut carried = [0; 2];
     let bytes = column(outcome, "subflows", "bytes_received");
     for (path, bytes) in column(outcome, "subflows", "path").iter().zip(bytes) {
@@ -376,7 +376,7 @@ fn carried(outcome: &Outcome) -> [u64; 2] {
 }
 
 /// Problem with the outcome, if any.
-fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<String> {
+fn fault(row: &Row, expected: Ends, place: Place, outcome: &RunOutcome) -> Option<String> {
     let one = |name| column(outcome, "connections", name)[0];
     let expected = match expected {
         // The outcome depends on the progress of the transfer at that time.

@@ -1,6 +1,6 @@
 //! Paths whose links take smaller packets than the hosts send. RFC 1191, RFC 8201, RFC 8899.
 
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 
 use crate::common::{column, depends_on_the_platform, run};
 
@@ -20,13 +20,13 @@ fn scenario(narrow: &str, connection: &str) -> String {
 
 const SIZE: u64 = 2_000_000;
 
-fn transfer(narrow: &str, connection: &str) -> Outcome {
+fn transfer(narrow: &str, connection: &str) -> RunOutcome {
     let workload = format!("workload = {{ kind = \"bulk\", size = \"{SIZE}B\" }}\n");
     run(&scenario(narrow, &(workload + connection)), 1)
 }
 
 /// Bytes delivered, whether the connection was closed in order, and whether it failed.
-fn ends(outcome: &Outcome) -> (u64, bool, bool) {
+fn ends(outcome: &RunOutcome) -> (u64, bool, bool) {
     let of = |name| column(outcome, "connections", name)[0];
     assert_eq!(of("corrupt_bytes"), 0);
     (of("bytes_delivered"), of("completed") == 1, of("failed") == 1)
@@ -35,7 +35,7 @@ fn ends(outcome: &Outcome) -> (u64, bool, bool) {
 const COMPLETE: (u64, bool, bool) = (SIZE, true, false);
 
 /// Packets that links dropped because of their size.
-fn too_big(outcome: &Outcome) -> u64 {
+fn too_big(outcome: &RunOutcome) -> u64 {
     column(outcome, "links", "dropped_too_big").iter().sum()
 }
 

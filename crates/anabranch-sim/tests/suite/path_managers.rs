@@ -1,7 +1,7 @@
 //! The purpose of each path manager, in runs that fail if it is switched off. Also tests that
 //! subflows are re-established.
 
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 
 use crate::common::{column, goodput, run};
 
@@ -28,7 +28,7 @@ fn from_30_s() -> String {
 }
 
 /// Mbit/s that arrived on a path in this interval, given in seconds.
-fn arrived(outcome: &Outcome, path: u64, from: f64, to: f64) -> f64 {
+fn arrived(outcome: &RunOutcome, path: u64, from: f64, to: f64) -> f64 {
     let of = |name| column(outcome, "subflow_samples", name);
     let rows =
         of("time_ns").into_iter().zip(of("path")).zip(of("subflow")).zip(of("bytes_received"));
@@ -45,13 +45,13 @@ fn arrived(outcome: &Outcome, path: u64, from: f64, to: f64) -> f64 {
 }
 
 /// Mbit/s delivered to the application in this interval, given in seconds.
-fn delivered(outcome: &Outcome, from: f64, to: f64) -> f64 {
+fn delivered(outcome: &RunOutcome, from: f64, to: f64) -> f64 {
     let blocks = column(outcome, "blocks", "delivered_ns");
     let within = blocks.iter().filter(|at| (from..to).contains(&(**at as f64 / 1e9)));
     within.count() as f64 * 8192.0 * 8e-6 / (to - from)
 }
 
-fn subflows_on(outcome: &Outcome, path: u64) -> usize {
+fn subflows_on(outcome: &RunOutcome, path: u64) -> usize {
     column(outcome, "subflows", "path").into_iter().filter(|at| *at == path).count()
 }
 
@@ -276,7 +276,7 @@ fn sacked_data_of_a_lost_subflow_is_reinjected_at_once() {
         );
         run(&toml, 1)
     };
-    let samples = |outcome: &Outcome| {
+    let samples = |outcome: &RunOutcome| {
         ["time_ns", "out_of_order_bytes", "bytes_delivered"]
             .map(|name| column(outcome, "connection_samples", name))
     };

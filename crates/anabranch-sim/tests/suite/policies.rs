@@ -1,6 +1,6 @@
 //! The purpose of each policy, in runs that fail if it is switched off.
 
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 
 use crate::common::{self, column, run};
 
@@ -18,12 +18,12 @@ fn scenario(duration: &str, paths: &str, connection: &str, workload: &str) -> St
     )
 }
 
-fn connection(outcome: &Outcome, name: &str) -> u64 {
+fn connection(outcome: &RunOutcome, name: &str) -> u64 {
     column(outcome, "connections", name)[0]
 }
 
 /// Delays in milliseconds of the blocks accepted in this interval, given in seconds.
-fn delays(outcome: &Outcome, from: f64, to: f64) -> Vec<f64> {
+fn delays(outcome: &RunOutcome, from: f64, to: f64) -> Vec<f64> {
     let accepted = column(outcome, "blocks", "accepted_ns");
     let delivered = column(outcome, "blocks", "delivered_ns");
     let all = accepted.iter().zip(&delivered).map(|(a, d)| (*a as f64 / 1e9, (d - a) as f64 / 1e6));
@@ -88,7 +88,7 @@ mod redundant {
     const SLOW: (&str, &str) = ("slow", "20ms");
 
     /// Two paths, of which `dead` drops all packets from the fifth second on.
-    fn outcome(dead: &str, connection: &str) -> Outcome {
+    fn outcome(dead: &str, connection: &str) -> RunOutcome {
         let paths: String = [FAST, SLOW]
             .iter()
             .map(|(name, delay)| {
@@ -331,7 +331,7 @@ mod bufferbloat {
     const LOSS: &str = "[[path.change]]\nat = \"460ms\"\nloss = \"100%\"\napplies_to = \"forward\"\n\
                         [[path.change]]\nat = \"480ms\"\nloss = \"0%\"\napplies_to = \"forward\"\n";
 
-    fn outcome(remedy: &str) -> Outcome {
+    fn outcome(remedy: &str) -> RunOutcome {
         let paths = path("wlan", "8Mbit/s", "10ms", "54packets")
             + &path("3g", "2Mbit/s", "75ms", "infinite")
             + LOSS;
@@ -348,7 +348,7 @@ mod bufferbloat {
     }
 
     /// A column of the samples of the 3G path, from this second on.
-    fn on_3g(outcome: &Outcome, name: &str, from: f64) -> Vec<f64> {
+    fn on_3g(outcome: &RunOutcome, name: &str, from: f64) -> Vec<f64> {
         let of = |name| column(outcome, "subflow_samples", name);
         let rows = of("time_ns").into_iter().zip(of("path")).zip(of(name));
         let late = rows.filter(|((at, path), _)| *path == 1 && *at as f64 >= from * 1e9);
@@ -356,7 +356,7 @@ mod bufferbloat {
     }
 
     /// SRTT of the 3G path from the 30th second on, as multiples of its minimum.
-    fn bloat(outcome: &Outcome) -> Vec<f64> {
+    fn bloat(outcome: &RunOutcome) -> Vec<f64> {
         let all = on_3g(outcome, "srtt_ns", 0.0).into_iter().filter(|srtt| *srtt > 0.0);
         let least = all.fold(f64::MAX, f64::min);
         on_3g(outcome, "srtt_ns", 30.0).into_iter().map(|srtt| srtt / least).collect()
@@ -374,7 +374,7 @@ mod bufferbloat {
 
     #[test]
     fn mpt_bm_keeps_the_rtt_at_lambda_times_its_minimum_and_does_not_affect_the_fast_path() {
-        let wlan = |outcome: &Outcome| column(outcome, "subflows", "bytes_sent")[0];
+        let wlan = |outcome: &RunOutcome| column(outcome, "subflows", "bytes_sent")[0];
         let without = outcome("");
         for lambda in [1.5, 3.0] {
             let outcome = outcome(&format!("remedies = {{ mpt_bm = {{ lambda = {lambda:?} }} }}"));
@@ -611,7 +611,7 @@ mod crossed {
         assert!(10 * moved >= 9 * runs, "the second path took part in {moved} of {runs} runs");
     }
 
-    fn assert_delivered(outcome: &Outcome, bytes: u64, what: &str) {
+    fn assert_delivered(outcome: &RunOutcome, bytes: u64, what: &str) {
         assert_eq!(connection(outcome, "corrupt_bytes"), 0, "{what}");
         assert_eq!(connection(outcome, "failed"), 0, "{what}");
         assert_eq!(connection(outcome, "bytes_delivered"), bytes, "{what}");
@@ -621,7 +621,7 @@ mod crossed {
 
 /// The median of what runs over WiFi and 3G give, where both hosts are Linux. Microseconds decide which
 /// of two rhythms a run falls into (docs/calibration.md), so WiFi has five delays.
-fn linux_over_two_paths(asked: &str, measure: impl Fn(&Outcome) -> f64) -> f64 {
+fn linux_over_two_paths(asked: &str, measure: impl Fn(&RunOutcome) -> f64) -> f64 {
     let mut found = ["9.8ms", "9.9ms", "10ms", "10.1ms", "10.2ms"].map(|delay| {
         let wifi = path("wifi", "8Mbit/s", delay, "54packets");
         let paths = wifi + &path("3g", "2Mbit/s", "75ms", "334packets");

@@ -1,6 +1,6 @@
 //! Requests next to a bulk transfer, at the queues of access routers.
 
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 
 use crate::common::{column, goodput, mean_block_delay, run};
 
@@ -19,7 +19,7 @@ fn next_to_bulk(queue: &str) -> String {
 }
 
 /// The mean delay of a round in ms, and the outcome. The bulk flow must use the link.
-fn delay(queue: &str) -> (f64, Outcome) {
+fn delay(queue: &str) -> (f64, RunOutcome) {
     let outcome = run(&next_to_bulk(queue), 1);
     let delay = mean_block_delay(&outcome, 10_000_000_000) * 1e3;
     assert!(goodput(&outcome) > 0.9 * 10e6 * 1448.0 / 1500.0, "{queue}: {}", goodput(&outcome));

@@ -2,7 +2,7 @@
 //! with different MTUs.
 
 use anabranch_proto::view::SubflowSet;
-use anabranch_sim::Outcome;
+use anabranch_sim::RunOutcome;
 use anabranch_sim::scenario::Scenario;
 
 use crate::common::{column, run};
@@ -24,7 +24,7 @@ fn scenario(paths: [&str; 2], connection: &str) -> String {
 }
 
 /// The paths of the subflows that carried data, in the order in which they were opened.
-fn paths_of_subflows(outcome: &Outcome) -> Vec<u64> {
+fn paths_of_subflows(outcome: &RunOutcome) -> Vec<u64> {
     assert_eq!(column(outcome, "connections", "bytes_delivered"), [10_000_000]);
     let carried = column(outcome, "subflows", "bytes_received");
     let paths = column(outcome, "subflows", "path").into_iter().zip(carried);
@@ -32,7 +32,7 @@ fn paths_of_subflows(outcome: &Outcome) -> Vec<u64> {
 }
 
 /// Bytes that the links delivered: of each path, to the client and to the server.
-fn bytes_of_links(outcome: &Outcome) -> Vec<u64> {
+fn bytes_of_links(outcome: &RunOutcome) -> Vec<u64> {
     column(outcome, "links", "bytes_delivered")
 }
 

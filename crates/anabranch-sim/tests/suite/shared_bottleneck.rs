@@ -198,7 +198,7 @@ mod detection {
         outcomes(separate, keys).iter().map(goodput_share).sum::<f64>() / SEEDS as f64
     }
 
-    fn goodput_share(outcome: &anabranch_sim::Outcome) -> f64 {
+    fn goodput_share(outcome: &anabranch_sim::RunOutcome) -> f64 {
         let bytes = column(outcome, "connections", "bytes_arrived_measured");
         bytes[0] as f64 / bytes.iter().sum::<u64>() as f64
     }
@@ -226,7 +226,7 @@ mod detection {
 
     const SEEDS: u64 = 6;
 
-    fn outcomes(separate: bool, keys: &str) -> Vec<anabranch_sim::Outcome> {
+    fn outcomes(separate: bool, keys: &str) -> Vec<anabranch_sim::RunOutcome> {
         let link = |name: &str, delay: &str, packets: u32| {
             format!(
                 "[[path]]\nname = \"{name}\"\nrate = \"10Mbit/s\"\ndelay = \"{delay}\"\n\

@@ -2,7 +2,7 @@
 //! links and timers.
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Outcome, metrics};
+use anabranch_sim::{RunOutcome, metrics};
 
 use crate::common::{column, depends_on_the_platform, run};
 
@@ -25,7 +25,7 @@ fn outage(until: &str) -> String {
 }
 
 /// The longest stall of the first flow: its beginning and its length in nanoseconds.
-fn stall(outcome: &Outcome) -> [u64; 2] {
+fn stall(outcome: &RunOutcome) -> [u64; 2] {
     ["stall_began_ns", "stall_ns"].map(|name| column(outcome, "connections", name)[0])
 }
 

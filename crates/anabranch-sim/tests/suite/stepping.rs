@@ -1,8 +1,8 @@
 //! Runs that a driver advances step by step, inspects and changes.
 
-use anabranch_net::Place;
+use anabranch_net::PacketPlace;
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Options, Outcome, Side, Simulation, run};
+use anabranch_sim::{Options, RunOutcome, Side, Simulation, run};
 use anabranch_wire::{Duration, Instant, Packet};
 
 const PHONE: &str = r#"
@@ -42,12 +42,12 @@ fn start(scenario: &Scenario, ledger: bool) -> Simulation<'static> {
     Simulation::new(scenario, 1, options).expect("a run")
 }
 
-fn whole(scenario: &Scenario, ledger: bool) -> Outcome {
+fn whole(scenario: &Scenario, ledger: bool) -> RunOutcome {
     run(scenario, 1, Options::default().ledger(ledger)).expect("a run")
 }
 
 /// Both outcomes are the same. Names the first table that differs, because tables are long.
-fn assert_same(found: &Outcome, expected: &Outcome) {
+fn assert_same(found: &RunOutcome, expected: &RunOutcome) {
     for (one, other) in found.tables.iter().zip(&expected.tables) {
         assert!(one == other, "the table {} differs", one.name);
     }
@@ -56,7 +56,7 @@ fn assert_same(found: &Outcome, expected: &Outcome) {
 
 /// The accounts of both outcomes are the same but for `bytes` in each row. The ledger learns at the
 /// next event, or at a pause, that a link has run empty.
-fn assert_close(found: &Outcome, expected: &Outcome, bytes: u64) {
+fn assert_close(found: &RunOutcome, expected: &RunOutcome, bytes: u64) {
     assert_eq!(found.digest, expected.digest);
     let [found, expected] = [found, expected].map(|each| each.table("capacity").expect("a ledger"));
     let [found_bytes, expected_bytes] =
@@ -169,7 +169,7 @@ fn the_packets_of_a_link_are_where_it_says() {
     let queued: Vec<usize> = link
         .packets()
         .filter_map(|(place, _)| match place {
-            Place::Queue { ahead } => Some(ahead),
+            PacketPlace::Queue { ahead } => Some(ahead),
             _ => None,
         })
         .collect();
@@ -179,10 +179,10 @@ fn the_packets_of_a_link_are_where_it_says() {
     for (place, packet) in link.packets() {
         assert!(matches!(packet, Packet::Tcp(_)));
         match place {
-            Place::Transmission { left_at, delivery } => {
+            PacketPlace::Transmission { left_at, delivery } => {
                 assert!(now <= left_at && left_at <= delivery)
             }
-            Place::Propagation { delivery } => {
+            PacketPlace::Propagation { delivery } => {
                 assert!(now <= delivery && delivery <= now + Duration::from_millis(130));
                 flying += 1;
             }

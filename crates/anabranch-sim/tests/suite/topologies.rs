@@ -1,6 +1,6 @@
 //! Paths over several links, each in either direction.
 
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Options, RunOutcome};
 
 use crate::common::{column, names, run, run_with};
 
@@ -29,7 +29,7 @@ fn star(flows: &[(usize, usize)]) -> String {
 }
 
 /// Goodput of each connection in Mbit/s.
-fn goodputs(outcome: &Outcome) -> Vec<f64> {
+fn goodputs(outcome: &RunOutcome) -> Vec<f64> {
     let bytes = column(outcome, "connections", "bytes_arrived_measured");
     bytes.iter().map(|bytes| *bytes as f64 * 8e-6 / 15.0).collect()
 }

@@ -1,7 +1,7 @@
 //! Connections over paths that follow a packet-delivery trace.
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Options, RunOutcome};
 
 use crate::common::{column, goodput, run, run_with};
 
@@ -25,7 +25,7 @@ fn a_constant_trace_gives_the_goodput_of_the_same_rate() {
     assert!(traced > 0.99 * 12.032e6 * 1448.0 / 1500.0, "{traced}");
 }
 
-fn delivered_by_link(outcome: &Outcome) -> u64 {
+fn delivered_by_link(outcome: &RunOutcome) -> u64 {
     column(outcome, "links", "bytes_delivered")[0]
 }
 

@@ -1,6 +1,6 @@
 //! Bursts and requests over a network, measured end to end.
 
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Options, RunOutcome};
 
 use crate::common::{self, column, run, run_with, wifi_3g};
 
@@ -13,14 +13,14 @@ fn single(workload: &str) -> String {
     )
 }
 
-fn delays_ms(outcome: &Outcome) -> Vec<f64> {
+fn delays_ms(outcome: &RunOutcome) -> Vec<f64> {
     let accepted = column(outcome, "blocks", "accepted_ns");
     let delivered = column(outcome, "blocks", "delivered_ns");
     accepted.iter().zip(delivered).map(|(from, to)| (to - from) as f64 / 1e6).collect()
 }
 
 /// Check that all bytes arrived unchanged in both directions, and that the connection closed.
-fn assert_complete(outcome: &Outcome) {
+fn assert_complete(outcome: &RunOutcome) {
     assert_eq!(column(outcome, "connections", "corrupt_bytes"), [0]);
     assert_eq!(column(outcome, "connections", "failed"), [0]);
     assert_eq!(column(outcome, "connections", "completed"), [1]);

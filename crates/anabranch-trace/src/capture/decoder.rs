@@ -14,7 +14,7 @@ use super::unread::Unread;
 
 /// A TCP segment, and where the capture says it was seen.
 #[derive(Debug)]
-pub(crate) struct Carried<'a> {
+pub(crate) struct DecodedSegment<'a> {
     pub(crate) segment: CapturedSegment<'a>,
     /// Identification of the IPv4 packet. It has no meaning if fragmentation is forbidden (RFC 6864),
     /// but Linux and Windows increment it then as well.
@@ -50,7 +50,7 @@ struct Segment<'a> {
 }
 
 /// A fragment, and the header of its packet.
-struct Piece<'a> {
+struct IpFragment<'a> {
     network: Network,
     protocol: u8,
     id: u32,
@@ -60,7 +60,7 @@ struct Piece<'a> {
 
 enum Peeled<'a> {
     Segment(Segment<'a>),
-    Fragment(Piece<'a>),
+    Fragment(IpFragment<'a>),
 }
 
 impl Decoder {
@@ -68,7 +68,7 @@ impl Decoder {
     ///
     /// # Errors
     /// If there is none, or it cannot be read.
-    pub(crate) fn decode<'a>(&'a mut self, frame: &'a Frame) -> Result<Carried<'a>, Unread> {
+    pub(crate) fn decode<'a>(&'a mut self, frame: &'a Frame) -> Result<DecodedSegment<'a>, Unread> {
         let missing = (frame.whole as usize).saturating_sub(frame.bytes.len());
         let short = if missing > 0 { Unread::Cut } else { Unread::Malformed };
         let contents = link::open(frame.link_type, &frame.bytes)?.ok_or(short)?;
@@ -100,7 +100,7 @@ impl Decoder {
 
     fn reassemble(
         &mut self,
-        piece: &Piece<'_>,
+        piece: &IpFragment<'_>,
         place: (u32, u32),
         now: Instant,
     ) -> Option<(Vec<u8>, u64)> {
@@ -112,12 +112,12 @@ impl Decoder {
 }
 
 impl<'a> Segment<'a> {
-    fn carried(self, place: u32, short: Unread) -> Result<Carried<'a>, Unread> {
+    fn carried(self, place: u32, short: Unread) -> Result<DecodedSegment<'a>, Unread> {
         let Network { source, destination, ip_id } = self.network;
         let is_cut = self.tcp.len() < self.stated;
         let segment = CapturedSegment::parse(source, destination, self.tcp, self.stated);
         let segment = segment.map_err(|_| if is_cut { short } else { Unread::Malformed })?;
-        Ok(Carried { segment, ip_id, place })
+        Ok(DecodedSegment { segment, ip_id, place })
     }
 }
 
@@ -169,7 +169,7 @@ struct Header<'a> {
     rest: &'a [u8],
     /// Length of `rest` before the capture cut it.
     stated: usize,
-    piece: Option<Piece<'a>>,
+    piece: Option<IpFragment<'a>>,
 }
 
 /// Read the header of an IP packet of `stated` bytes. `None` if it cannot be read.
@@ -199,7 +199,7 @@ fn v4<'a>(slice: &LaxIpv4Slice<'a>, bytes: &'a [u8], stated: usize) -> Header<'a
         total => total.min(stated),
     };
     let before = offset_in(bytes, payload.payload);
-    let piece = payload.fragmented.then(|| Piece {
+    let piece = payload.fragmented.then(|| IpFragment {
         network,
         protocol: payload.ip_number.0,
         id: u32::from(header.identification()),
@@ -232,7 +232,7 @@ fn v6<'a>(slice: &LaxIpv6Slice<'a>, bytes: &'a [u8], stated: usize) -> Header<'a
         Ipv6ExtensionSlice::Fragment(fragment) => Some(fragment.to_header()),
         _ => None,
     });
-    let piece = fragment.filter(|_| payload.fragmented).map(|fragment| Piece {
+    let piece = fragment.filter(|_| payload.fragmented).map(|fragment| IpFragment {
         network,
         protocol: payload.ip_number.0,
         id: fragment.identification,

@@ -66,7 +66,7 @@ impl fmt::Display for Damage {
 }
 
 /// Reads the packets of one file in their order in the file.
-pub(crate) struct Reader<R> {
+pub(crate) struct CaptureReader<R> {
     input: Input<R>,
     format: Format,
     packets: u64,
@@ -77,12 +77,12 @@ enum Format {
     Pcapng(pcapng::Section),
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> CaptureReader<R> {
     /// Detect the format from the first bytes.
     pub(crate) fn new(input: R) -> Result<Self, Damage> {
         let mut input = Input { inner: input, offset: 0 };
         let format = open(&mut input).map_err(|error| error.damage(0, 0))?;
-        Ok(Reader { input, format, packets: 0 })
+        Ok(CaptureReader { input, format, packets: 0 })
     }
 
     /// Read the next packet into `frame`, and return whether there was one.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anabranch_trace::{AnalyseError, Input, Outcome, analyse};
+use anabranch_trace::{AnalyseError, Analysis, Input, analyse};
 
 use super::support::{
     Captured, Packets, analysis, emit, essence, numbers, pcap, run, segments, table,
@@ -24,7 +24,7 @@ fn transfer_of(scenario: &str) -> Vec<Captured> {
 }
 
 /// The analysis of a capture in which `wrap` made each packet.
-fn wrapped(link_type: u32, wrap: impl Fn(&[u8]) -> Vec<u8>) -> Outcome {
+fn wrapped(link_type: u32, wrap: impl Fn(&[u8]) -> Vec<u8>) -> Analysis {
     let mut capture = Packets::new(link_type);
     transfer().iter().for_each(|each| capture.push(each.time, &wrap(&emit(each))));
     analysis(&capture.bytes)

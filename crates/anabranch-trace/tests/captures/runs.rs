@@ -33,7 +33,7 @@ fn carried(run: &Run) -> Vec<[u64; 3]> {
     rows
 }
 
-fn shown(outcome: &anabranch_trace::Outcome, way: &str) -> Vec<[u64; 3]> {
+fn shown(outcome: &anabranch_trace::Analysis, way: &str) -> Vec<[u64; 3]> {
     let subflows = table(outcome, "subflows");
     let columns = ["bytes", "retransmitted", "reinjected"];
     let [sent, again, reinjected] = columns.map(|name| numbers(subflows, &format!("{name}_{way}")));

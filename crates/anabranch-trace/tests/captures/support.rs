@@ -2,12 +2,12 @@
 
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Capture, Options, Side};
-use anabranch_trace::{Column, Input, Outcome, Table, analyse};
+use anabranch_trace::{Analysis, Column, Input, Table, analyse};
 use anabranch_wire::Segment;
 
 /// A run and its capture.
 pub(crate) struct Run {
-    pub(crate) outcome: anabranch_sim::Outcome,
+    pub(crate) outcome: anabranch_sim::RunOutcome,
     pub(crate) capture: Vec<u8>,
 }
 
@@ -21,11 +21,11 @@ pub(crate) fn run(scenario: &str, seed: u64) -> Run {
     Run { outcome, capture }
 }
 
-pub(crate) fn analysis(capture: &[u8]) -> Outcome {
+pub(crate) fn analysis(capture: &[u8]) -> Analysis {
     analyse(&[Input::bytes("capture", capture)], &mut |_, _| true).expect("an analysis")
 }
 
-pub(crate) fn table<'a>(outcome: &'a Outcome, name: &str) -> &'a Table {
+pub(crate) fn table<'a>(outcome: &'a Analysis, name: &str) -> &'a Table {
     outcome.tables.iter().find(|table| table.name == name).expect("a table")
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn numbers(table: &Table, name: &str) -> Vec<u64> {
 }
 
 /// Rule, packet and description of every violation.
-pub(crate) fn violations(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn violations(outcome: &Analysis) -> Vec<String> {
     let table = table(outcome, "violations");
     let (rules, words) = (texts(table, "rule"), texts(table, "what"));
     let packets = numbers(table, "packet");
@@ -55,7 +55,7 @@ pub(crate) fn violations(outcome: &Outcome) -> Vec<String> {
 }
 
 /// The rules of all violations.
-pub(crate) fn broken(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn broken(outcome: &Analysis) -> Vec<String> {
     texts(table(outcome, "violations"), "rule")
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn emit(each: &Captured) -> Vec<u8> {
 
 /// The results that must not depend on the form of a capture: data sequence numbers and kinds of
 /// segments, bytes of subflows, violations.
-pub(crate) fn essence(outcome: &Outcome) -> (Vec<u64>, Vec<u64>, Vec<u64>, Vec<String>) {
+pub(crate) fn essence(outcome: &Analysis) -> (Vec<u64>, Vec<u64>, Vec<u64>, Vec<String>) {
     let segments = table(outcome, "segments");
     let subflows = table(outcome, "subflows");
     let numbers_of = |name| numbers(segments, name);

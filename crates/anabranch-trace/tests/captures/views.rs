@@ -1,7 +1,7 @@
 //! Views of one host complement each other, copies count once, and parts of a capture show no
 //! violation that the whole does not have.
 
-use anabranch_trace::{Input, Outcome, analyse};
+use anabranch_trace::{Analysis, Input, analyse};
 use anabranch_wire::Flags;
 use anabranch_wire::mptcp::WideOrNarrow;
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn is_outgoing(each: &Captured) -> bool {
     each.segment.source.port < each.segment.destination.port
 }
 
-fn of_files(files: &[Vec<u8>]) -> Outcome {
+fn of_files(files: &[Vec<u8>]) -> Analysis {
     let inputs: Vec<_> = files.iter().map(|file| Input::bytes("file", file)).collect();
     analyse(&inputs, &mut |_, _| true).expect("an analysis")
 }
@@ -125,7 +125,8 @@ fn a_mirror_port_and_a_forwarding_host_show_each_packet_once() {
         forwarded.push(each.time + 30_000, &[cooked(4), packet].concat());
     }
     let outcome = analysis(&mirrored.bytes);
-    let retransmitted = |outcome: &Outcome| numbers(table(outcome, "subflows"), "retransmitted_in");
+    let retransmitted =
+        |outcome: &Analysis| numbers(table(outcome, "subflows"), "retransmitted_in");
     assert_eq!(retransmitted(&outcome), retransmitted(&analysis(&pcap(&all))));
     assert_eq!(essence(&outcome).2, expected.2);
     assert_eq!(violations(&outcome), [] as [String; 0]);

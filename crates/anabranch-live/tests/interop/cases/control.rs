@@ -22,7 +22,7 @@ type Counted = [&'static [&'static str]; 2];
 
 /// Set the expected counters of client and server, whichever of them is the kernel host.
 fn counted(roles: Roles, [client, server]: Counted, expected: Expected) -> Expected {
-    let [kernel, engine] = match side_of(Stack::Kernel, roles) {
+    let [kernel, engine] = match side_of(HostStack::Kernel, roles) {
         Side::Client => [client, server],
         Side::Server => [server, client],
     };
@@ -75,7 +75,7 @@ fn checksums(roles: Roles) -> Vec<Case> {
 
 /// A server that joins from another address, refuses joins, or announces another port.
 fn refusals(roles: Roles) -> Vec<Case> {
-    if side_of(Stack::Kernel, roles) == Side::Client {
+    if side_of(HostStack::Kernel, roles) == Side::Client {
         return Vec::new();
     }
     let case = |name, expected, at, command| {
@@ -128,7 +128,7 @@ fn priorities(roles: Roles) -> Vec<Case> {
         case("backup", "\"backup\"", [&[], &["MPJoinSynRx"]], 0),
         case("MP_PRIO", "{ kind = \"backup\", regular = \"p1\" }", prio, 1),
     ];
-    if side_of(Stack::Kernel, roles) == Side::Client {
+    if side_of(HostStack::Kernel, roles) == Side::Client {
         let change = "ip mptcp endpoint change id 1";
         let later = case("MP_PRIO later", "\"full_mesh\"", prio, 0);
         all.push(later.command(300, &format!("{change} backup")));
@@ -159,7 +159,7 @@ fn removals(roles: Roles) -> Vec<Case> {
     };
     let (remove, add) =
         ("ip mptcp endpoint delete id 1", "ip mptcp endpoint add 10.1.0.1 dev path1 id 1 subflow");
-    if side_of(Stack::Kernel, roles) == Side::Client {
+    if side_of(HostStack::Kernel, roles) == Side::Client {
         // The kernel ends the subflow in order. It resets it if the engine has learnt of the removal
         // before the FIN, which waits behind data, and asks whether the path still works.
         let ended = Expected { ends: Some("unspecified error, permanent"), ..good };

@@ -16,7 +16,7 @@ use super::{
     AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, ExternalReduction,
     RateSample, SlowStartExit, Start,
 };
-use crate::view::{Phase, SubflowView};
+use crate::view::{RecoveryPhase, SubflowView};
 use aggregation::Aggregation;
 use policer::{Policer, RateUse};
 
@@ -118,7 +118,7 @@ struct Bbr {
     policer: Policer,
     aggregation: Aggregation,
     /// Phase of loss recovery at the last acknowledgement.
-    recovery: Phase,
+    recovery: RecoveryPhase,
     /// It is the first round trip of a recovery: a segment leaves for each that arrives.
     packet_conservation: bool,
     /// The subflow sends again after the application was idle.
@@ -157,7 +157,7 @@ impl Bbr {
             full: FullBandwidth::default(),
             policer: Policer::default(),
             aggregation: Aggregation::default(),
-            recovery: Phase::Open,
+            recovery: RecoveryPhase::Open,
             packet_conservation: false,
             idle_restart: false,
         }
@@ -418,11 +418,11 @@ impl Bbr {
         if sample.lost > 0 {
             self.cwnd = self.cwnd.saturating_sub(sample.lost).max(1);
         }
-        if sample.phase == Phase::Recovery && before != Phase::Recovery {
+        if sample.phase == RecoveryPhase::Recovery && before != RecoveryPhase::Recovery {
             self.packet_conservation = true;
             self.round_end = sample.delivered;
             self.cwnd = sample.in_flight + sample.acked;
-        } else if sample.phase == Phase::Open && before != Phase::Open {
+        } else if sample.phase == RecoveryPhase::Open && before != RecoveryPhase::Open {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
             self.packet_conservation = false;
         }
@@ -434,7 +434,8 @@ impl Bbr {
 
     /// Linux: `bbr_save_cwnd`.
     fn save_cwnd(&mut self) {
-        self.prior_cwnd = match self.recovery == Phase::Open && self.mode != Mode::ProbeRtt {
+        self.prior_cwnd = match self.recovery == RecoveryPhase::Open && self.mode != Mode::ProbeRtt
+        {
             true => self.cwnd,
             false => self.prior_cwnd.max(self.cwnd),
         };
@@ -487,7 +488,7 @@ impl CongestionControl for Bbr {
             CongestionEvent::Recovery { .. } => self.save_cwnd(),
             CongestionEvent::Timeout { .. } => {
                 self.save_cwnd();
-                self.recovery = Phase::Loss;
+                self.recovery = RecoveryPhase::Loss;
                 self.full.bandwidth = 0;
                 self.round_start = true;
                 self.cwnd = 1;

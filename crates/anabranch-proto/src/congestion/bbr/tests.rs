@@ -46,7 +46,7 @@ impl Pipe {
             min_rtt: Duration::from_millis(RTT),
             srtt: Some(Duration::from_millis(RTT)),
             next_departure: at(self.now),
-            phase: Phase::Open,
+            phase: RecoveryPhase::Open,
             segment: 1_000,
         }
     }
@@ -164,12 +164,12 @@ fn a_recovery_conserves_packets_for_a_round_and_then_restores_the_window() {
         &[],
     );
     let mut sample = pipe.sample(100, 100, 0);
-    (sample.phase, sample.lost, sample.in_flight) = (Phase::Recovery, 3, 150);
+    (sample.phase, sample.lost, sample.in_flight) = (RecoveryPhase::Recovery, 3, 150);
     pipe.bbr.on_sample(&sample);
     assert_eq!(pipe.bbr.cwnd, 151, "a segment leaves for each that arrives");
     pipe.delivered += 1;
     let mut sample = pipe.sample(100, 100, 0);
-    sample.phase = Phase::Open;
+    sample.phase = RecoveryPhase::Open;
     pipe.bbr.on_sample(&sample);
     assert_eq!(pipe.bbr.cwnd, before + 1, "and it grows by what is acknowledged");
 }

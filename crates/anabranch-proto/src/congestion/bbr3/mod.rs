@@ -19,7 +19,7 @@ use super::{
     AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, DeliveryRate,
     ExternalReduction, LostSegment, RateSample, SlowStartExit, Start,
 };
-use crate::view::{Phase, SubflowView};
+use crate::view::{RecoveryPhase, SubflowView};
 use bounds::{Bounds, Latest};
 use full_pipe::FullPipe;
 use min_rtt::MinRtt;
@@ -159,7 +159,7 @@ struct Bbr3 {
     /// Begin of the interval in which acknowledged segments count, and how many there were.
     aggregation_since: (Instant, u64),
     /// Phase of loss recovery at the last acknowledgement.
-    recovery: Phase,
+    recovery: RecoveryPhase,
     /// The subflow sends again after the application was idle.
     idle_restart: bool,
 }
@@ -196,7 +196,7 @@ impl Bbr3 {
             recovered_for_round: false,
             aggregation: WindowedMaximum::default(),
             aggregation_since: (Instant::ZERO, 0),
-            recovery: Phase::Open,
+            recovery: RecoveryPhase::Open,
             idle_restart: false,
         }
     }
@@ -352,7 +352,7 @@ impl Bbr3 {
             self.bounds.long_term = Some(delivered);
         }
         self.lost_ranges.1 = 0;
-        self.recovered_for_round = sample.phase == Phase::Recovery;
+        self.recovered_for_round = sample.phase == RecoveryPhase::Recovery;
     }
 
     /// Draft: `CheckProbeRTT`.
@@ -476,7 +476,7 @@ impl Bbr3 {
     /// Draft: `SetCwnd`.
     fn update_cwnd(&mut self, sample: &RateSample) {
         let before = std::mem::replace(&mut self.recovery, sample.phase);
-        if sample.phase == Phase::Open && before != Phase::Open {
+        if sample.phase == RecoveryPhase::Open && before != RecoveryPhase::Open {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
         }
         let bdp = self.bdp(self.bandwidth(), self.state.window_gain());
@@ -507,10 +507,11 @@ impl Bbr3 {
 
     /// Draft: `SaveCwnd`.
     fn save_cwnd(&mut self) {
-        self.prior_cwnd = match self.recovery == Phase::Open && self.state != BbrState::ProbeRtt {
-            true => self.cwnd,
-            false => self.prior_cwnd.max(self.cwnd),
-        };
+        self.prior_cwnd =
+            match self.recovery == RecoveryPhase::Open && self.state != BbrState::ProbeRtt {
+                true => self.cwnd,
+                false => self.prior_cwnd.max(self.cwnd),
+            };
     }
 }
 
@@ -569,7 +570,7 @@ impl CongestionControl for Bbr3 {
             CongestionEvent::Timeout { .. } => {
                 self.note_loss();
                 self.save_cwnd();
-                self.recovery = Phase::Loss;
+                self.recovery = RecoveryPhase::Loss;
                 self.cwnd = 1;
             }
             CongestionEvent::Undo => self.on_undo(),

@@ -51,7 +51,7 @@ impl Pipe {
             min_rtt: Duration::from_millis(RTT),
             srtt: Some(interval),
             next_departure: at(self.now),
-            phase: Phase::Open,
+            phase: RecoveryPhase::Open,
             segment: 1_000,
         }
     }
@@ -251,7 +251,7 @@ fn six_lost_ranges_in_a_round_of_recovery_end_the_startup() {
         for _ in 0..100 {
             pipe.delivered += 1;
             let mut sample = pipe.sample(100, pipe.delivered - 50);
-            sample.phase = Phase::Recovery;
+            sample.phase = RecoveryPhase::Recovery;
             if let Some(rate) = &mut sample.rate {
                 rate.lost = 6;
             }

@@ -90,7 +90,10 @@ fn a_delayed_acknowledgement_waits_from_the_first_segment_on() {
     assert_eq!(scene.subflow.poll_timeout(), Instant::FAR_FUTURE);
     for (left, bytes) in [(200, 100), (100, 90)] {
         scene.takes(scene.segment(0, 1, bytes));
-        assert_eq!((scene.replies(), scene.timer(Timer::DelayedAck)), (None, Some(ms(left))));
+        assert_eq!(
+            (scene.replies(), scene.timer(SubflowTimer::DelayedAck)),
+            (None, Some(ms(left)))
+        );
         scene.now += ms(100);
     }
     scene.subflow.handle_timeout(scene.now, &[], false);
@@ -106,11 +109,15 @@ fn the_retransmission_timer_is_restarted_by_what_arrived_and_by_nothing_else() {
     let begin = scene.subflow.rtt().rto();
     scene.now += ms(50);
     scene.takes(scene.ack(1, &[]));
-    assert_eq!(scene.timer(Timer::Retransmission).map(|left| left + ms(50)), Some(begin));
+    assert_eq!(scene.timer(SubflowTimer::Retransmission).map(|left| left + ms(50)), Some(begin));
     for (ack, ranges) in [(1, &[(3001, 4001)]), (1001, &[(3001, 4001)])] {
         scene.now += ms(1);
         scene.takes(scene.ack(ack, ranges));
-        assert_eq!(scene.timer(Timer::Retransmission), Some(scene.subflow.rtt().rto()), "{ack}");
+        assert_eq!(
+            scene.timer(SubflowTimer::Retransmission),
+            Some(scene.subflow.rtt().rto()),
+            "{ack}"
+        );
     }
     scene.takes(scene.ack(5001, &[]));
     assert_eq!(scene.subflow.poll_timeout(), Instant::FAR_FUTURE);
@@ -122,10 +129,10 @@ fn the_user_timeout_counts_from_the_last_progress() {
     let options = TcpOptions { timestamps: None, ..all_options() };
     let mut scene = Scene::open_to(options, |config| config.tcp.user_timeout = Some(ms(5000)));
     scene.write(2);
-    assert_eq!(scene.timer(Timer::UserTimeout), Some(ms(5000)));
+    assert_eq!(scene.timer(SubflowTimer::UserTimeout), Some(ms(5000)));
     scene.now += ms(100);
     scene.takes(scene.ack(1001, &[]));
-    assert_eq!(scene.timer(Timer::UserTimeout), Some(ms(5000)));
+    assert_eq!(scene.timer(SubflowTimer::UserTimeout), Some(ms(5000)));
 }
 
 #[test]

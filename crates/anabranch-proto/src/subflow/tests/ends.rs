@@ -194,7 +194,7 @@ fn a_fin_is_not_waited_for_without_end_if_nothing_else_can_come() {
     assert!(scene.replies().is_some());
     scene.takes(scene.ack(2, &[]));
     assert_eq!(scene.subflow.state(), State::FinWait2);
-    assert_eq!(scene.timer(Timer::TimeWait), Some(Duration::from_secs(60)));
+    assert_eq!(scene.timer(SubflowTimer::TimeWait), Some(Duration::from_secs(60)));
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn the_wait_for_a_fin_is_limited_once_nothing_else_can_come() {
     scene.subflow.finish(false);
     assert!(scene.replies().is_some());
     scene.takes(scene.ack(2, &[]));
-    assert_eq!(scene.timer(Timer::TimeWait), None);
+    assert_eq!(scene.timer(SubflowTimer::TimeWait), None);
     scene.subflow.finish_with_peer(scene.now);
-    assert_eq!(scene.timer(Timer::TimeWait), Some(Duration::from_secs(60)));
+    assert_eq!(scene.timer(SubflowTimer::TimeWait), Some(Duration::from_secs(60)));
 }
 
 #[test]
@@ -235,11 +235,11 @@ fn an_unverified_path_has_two_timeouts_to_answer() {
     // RFC 8684 §3.4.2
     let mut scene = Scene::closed(Purpose::Initial, State::SynSent, |_| {});
     scene.subflow.verify_liveness(scene.now);
-    assert_eq!(scene.timer(Timer::Verification), None);
+    assert_eq!(scene.timer(SubflowTimer::Verification), None);
     let mut scene = Scene::open();
     let timeout = scene.subflow.rtt().rto() * 2;
     scene.subflow.verify_liveness(scene.now);
     scene.now += ms(50);
     scene.subflow.verify_liveness(scene.now);
-    assert_eq!(scene.timer(Timer::Verification).map(|left| left + ms(50)), Some(timeout));
+    assert_eq!(scene.timer(SubflowTimer::Verification).map(|left| left + ms(50)), Some(timeout));
 }

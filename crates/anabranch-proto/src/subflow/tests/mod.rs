@@ -71,7 +71,7 @@ impl Scene {
             ConnectionConfig { platform, tcp, congestion_control, ..ConnectionConfig::default() };
         change(&mut config);
         let open = Open {
-            identity: Identity {
+            identity: SubflowIdentity {
                 id: SubflowId { slot: Slot(0), generation: 0 },
                 purpose,
                 local: SocketAddress::new([10, 0, 0, 1].into(), 1000),
@@ -208,7 +208,7 @@ impl Scene {
         self.subflow.handle_timeout(self.now, &[], false);
     }
 
-    fn timer(&self, timer: Timer) -> Option<Duration> {
+    fn timer(&self, timer: SubflowTimer) -> Option<Duration> {
         self.subflow.timers.get(timer).map(|at| at.saturating_since(self.now))
     }
 

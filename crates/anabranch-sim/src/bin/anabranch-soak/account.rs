@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_net::units::Rate;
 use anabranch_net::{Capacity, LinkConfig};
 use anabranch_sim::scenario::{Path, Routing, Scenario};
-use anabranch_sim::{Column, Outcome, Side, Table};
+use anabranch_sim::{Column, RunOutcome, Side, Table};
 use anabranch_wire::{Duration, Instant};
 
 const USEFUL: &str = "useful";
@@ -16,7 +16,11 @@ const NONE: u64 = u32::MAX as u64;
 ///
 /// # Errors
 /// The first inconsistency, in one line.
-pub(crate) fn check(scenario: &Scenario, outcome: &Outcome, rewrites: bool) -> Result<(), String> {
+pub(crate) fn check(
+    scenario: &Scenario,
+    outcome: &RunOutcome,
+    rewrites: bool,
+) -> Result<(), String> {
     blocks(outcome)?;
     if rewrites {
         // A middlebox changes how many bytes arrive, and thereby when the workload has ended.
@@ -30,7 +34,7 @@ pub(crate) fn check(scenario: &Scenario, outcome: &Outcome, rewrites: bool) -> R
 
 /// When each flow is measured: from the opening of its connection to the end of its workload or of the
 /// run. The scenarios have no warm-up.
-fn measured(scenario: &Scenario, outcome: &Outcome) -> Vec<(Instant, Instant)> {
+fn measured(scenario: &Scenario, outcome: &RunOutcome) -> Vec<(Instant, Instant)> {
     let flows = scenario.connections.iter().flat_map(|connection| {
         connection.direction.senders().iter().map(|_| Instant::ZERO + connection.start)
     });
@@ -39,7 +43,7 @@ fn measured(scenario: &Scenario, outcome: &Outcome) -> Vec<(Instant, Instant)> {
 }
 
 /// The intervals of each subflow follow each other from the start of the run to the end of its flow.
-fn instants(outcome: &Outcome, measured: &[(Instant, Instant)]) -> Result<(), String> {
+fn instants(outcome: &RunOutcome, measured: &[(Instant, Instant)]) -> Result<(), String> {
     let [connection, path, subflow, generation, from, until] =
         ["connection", "path", "subflow", "generation", "from_ns", "until_ns"]
             .map(|name| column(outcome, "activities", name));
@@ -84,7 +88,7 @@ fn instants(outcome: &Outcome, measured: &[(Instant, Instant)]) -> Result<(), St
 /// The causes of each link add up to what the link could have carried.
 fn links(
     scenario: &Scenario,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     measured: &[(Instant, Instant)],
 ) -> Result<(), String> {
     let [connection, path, bytes] =
@@ -124,7 +128,7 @@ fn links(
 }
 
 /// The parts of each block add up to its delay.
-fn blocks(outcome: &Outcome) -> Result<(), String> {
+fn blocks(outcome: &RunOutcome) -> Result<(), String> {
     let of = |name| column(outcome, "block_parts", name);
     let (accepted, delivered) = (of("accepted_ns"), of("delivered_ns"));
     let parts = [
@@ -167,7 +171,7 @@ fn work_of(rate: Rate, since: Instant, until: Instant) -> u128 {
 }
 
 /// The useful bytes are those that arrived for the first time.
-fn goodput(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
+fn goodput(scenario: &Scenario, outcome: &RunOutcome) -> Result<(), String> {
     // Paths that share a link see each other's bytes.
     let shares = |path: &Path| {
         let Routing { client_egress, server_egress, .. } = &path.routing;
@@ -190,11 +194,11 @@ fn goodput(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-fn column(outcome: &Outcome, table: &str, name: &str) -> Vec<u64> {
+fn column(outcome: &RunOutcome, table: &str, name: &str) -> Vec<u64> {
     found(outcome, table, name).numbers()
 }
 
-fn found<'o>(outcome: &'o Outcome, table: &str, name: &str) -> &'o Column {
+fn found<'o>(outcome: &'o RunOutcome, table: &str, name: &str) -> &'o Column {
     let found = outcome.table(table).and_then(|table: &Table| table.column(name));
     found.expect("a run with a ledger has this column")
 }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Options, Outcome, RunError};
+use anabranch_sim::{Options, RunError, RunOutcome};
 
 use crate::account;
 use crate::draw::{self, DrawnFlow, SoakScenario};
@@ -87,7 +87,7 @@ struct Watched {
     without_shortcuts: bool,
 }
 
-fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, String> {
+fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<RunOutcome, String> {
     let mut events = 0u64;
     let mut too_many = |_| {
         events += 1;
@@ -113,7 +113,7 @@ fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, Stri
 
 /// Check that each stream arrived exactly, or that its connection ended with an error that the
 /// scenario explains.
-fn judge(drawn: &SoakScenario, outcome: &Outcome) -> Result<Totals, String> {
+fn judge(drawn: &SoakScenario, outcome: &RunOutcome) -> Result<Totals, String> {
     let mut totals =
         Totals { segments: outcome.segments, digest: outcome.digest, ..Totals::default() };
     for (index, flow) in drawn.flows.iter().enumerate() {
@@ -162,7 +162,7 @@ fn judge(drawn: &SoakScenario, outcome: &Outcome) -> Result<Totals, String> {
 
 /// Returns `true` if the connection is still open, and delivered no data of either flow in the second
 /// half of the run.
-fn is_stuck(ended: bool, connection: u64, drawn: &SoakScenario, outcome: &Outcome) -> bool {
+fn is_stuck(ended: bool, connection: u64, drawn: &SoakScenario, outcome: &RunOutcome) -> bool {
     let delivered = column(outcome, "connections", "bytes_delivered");
     let flows = drawn.flows.iter().enumerate().filter(|(_, flow)| flow.connection == connection);
     let stands_still = |index: usize| delivered[index] == delivered_half_way(outcome, index);
@@ -170,12 +170,12 @@ fn is_stuck(ended: bool, connection: u64, drawn: &SoakScenario, outcome: &Outcom
 }
 
 /// Returns `true` if the connection of the sending host was ever open.
-fn sender_is_open(outcome: &Outcome, index: usize) -> bool {
+fn sender_is_open(outcome: &RunOutcome, index: usize) -> bool {
     column(outcome, "subflows", "connection").contains(&(index as u64))
 }
 
 /// Bytes delivered by the connection in the first half of the run.
-fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
+fn delivered_half_way(outcome: &RunOutcome, index: usize) -> u64 {
     let of = |name| column(outcome, "connection_samples", name);
     let mut rows = of("connection").into_iter().zip(of("time_ns")).zip(of("bytes_delivered"));
     let middle = outcome.end.as_nanos() / 2;
@@ -184,7 +184,7 @@ fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
         .unwrap_or(0)
 }
 
-fn column(outcome: &Outcome, table: &str, name: &str) -> Vec<u64> {
+fn column(outcome: &RunOutcome, table: &str, name: &str) -> Vec<u64> {
     let table = outcome.tables.iter().find(|found| found.name == table);
     let column = table.expect("each run has this table").column(name);
     column.expect("a column of the table").numbers()

@@ -31,7 +31,7 @@ if any seed failed. The last line is a digest of all packets of the successful r
 /// Interval between progress lines.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-struct Plan {
+struct SoakPlan {
     from: u64,
     count: u64,
     minutes: Option<f64>,
@@ -52,8 +52,8 @@ fn main() -> ExitCode {
 }
 
 /// The plan that the arguments describe; `None` if they asked only for output that was printed.
-fn plan(arguments: &[String]) -> Result<Option<Plan>, String> {
-    let mut plan = Plan { from: 1, count: u64::MAX, minutes: None, digests: false };
+fn plan(arguments: &[String]) -> Result<Option<SoakPlan>, String> {
+    let mut plan = SoakPlan { from: 1, count: u64::MAX, minutes: None, digests: false };
     let mut arguments = arguments.iter();
     while let Some(name) = arguments.next() {
         if name == "--help" {
@@ -87,7 +87,7 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, String> {
 }
 
 /// Print the scenario of each seed, and the digest of its run.
-fn digests(plan: &Plan) -> ExitCode {
+fn digests(plan: &SoakPlan) -> ExitCode {
     for seed in plan.from..plan.from.saturating_add(plan.count) {
         let toml = draw::scenario(seed).toml;
         let digest = Scenario::from_toml(&toml, "soak.toml")
@@ -110,7 +110,7 @@ fn digests(plan: &Plan) -> ExitCode {
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long the soak has run, not what it does")]
-fn soak(plan: &Plan) -> ExitCode {
+fn soak(plan: &SoakPlan) -> ExitCode {
     let begun = Instant::now();
     let next = AtomicU64::new(plan.from);
     let end = plan.from.saturating_add(plan.count);
