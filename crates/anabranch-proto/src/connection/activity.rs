@@ -71,18 +71,15 @@ impl Connection {
         }
         let len = unsent.min(u64::from(view.mss));
         if self.is_held_by_nagle(len, view.id.slot) {
-            return self.limit_by_writer();
+            // Less than a segment is left: the application has written no more, or could not.
+            let full = self.send.writer_waits();
+            return if full { Activity::SendBuffer } else { Activity::Application };
         }
         if self.send.available_window() < len {
             let all_arrived = queue.una() == queue.nxt();
             return if all_arrived { Activity::Reader } else { Activity::ReceiveWindow };
         }
         Activity::Scheduler
-    }
-
-    /// Less than a segment is left: the application has written no more, or could not.
-    fn limit_by_writer(&self) -> Activity {
-        if self.send.writer_waits() { Activity::SendBuffer } else { Activity::Application }
     }
 
     /// The subflow that carries the oldest unacknowledged data. If several do, the one that carried

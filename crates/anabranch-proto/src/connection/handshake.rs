@@ -6,7 +6,7 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{FastOpenCookie, Instant, Payload, Segment, SocketAddress};
 
-use super::session::{Nonces, SessionKeys};
+use super::session::Nonces;
 use super::timer::ConnectionTimer;
 use super::{Connection, SubflowAddresses, SubflowRequest};
 use crate::event::Event;
@@ -373,12 +373,7 @@ impl Connection {
         }
         let subflow = &self.subflows.first()?.subflow;
         let initial = subflow.identity().purpose == Purpose::Initial;
-        (initial && !subflow.is_confirmed()).then(|| self.both_keys()).flatten()
-    }
-
-    fn both_keys(&self) -> Option<MpCapable> {
-        let SessionKeys { local, remote } = self.session.keys()?;
-        Some(self.session.capable(CapableKeys::Both { sender: local, receiver: remote }))
+        (initial && !subflow.is_confirmed()).then(|| self.session.capable_with_keys()).flatten()
     }
 
     /// Outcome of the attempt to use TCP Fast Open, if the SYN/ACK of the first subflow shows one.

@@ -1,7 +1,7 @@
 //! Data that is sent although it was mapped before: reinjections, copies that the scheduler or the
 //! path manager requests, and data assigned to a subflow ahead of its window.
 
-use anabranch_wire::{Instant, Payload, PooledSegment};
+use anabranch_wire::{DataSeq, Instant, Payload, PooledSegment};
 
 use super::Connection;
 use super::send_queue::Resend;
@@ -9,7 +9,7 @@ use crate::platform::Pause;
 use crate::scheduler::Pending;
 use crate::subflow::{DataLevel, MappingMeta};
 use crate::trace::TraceKind;
-use crate::view::{Slot, SubflowSet, Usability};
+use crate::view::{Slot, SubflowId, SubflowSet, Usability};
 
 /// Reason for sending mapped data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +116,19 @@ impl Connection {
             ctx.carried.on_short(ctx.subflow.send_next());
         }
         self.subflows.refresh_after_sending(now, slot);
+        self.record_again(now, subflow, data_seq, len, why);
+        segment
+    }
+
+    /// Count and record data that was sent again, and let the timer of the data level run.
+    fn record_again(
+        &mut self,
+        now: Instant,
+        subflow: SubflowId,
+        data_seq: DataSeq,
+        len: u32,
+        why: RetransmitCause,
+    ) {
         match why {
             RetransmitCause::Copy => {
                 self.counters.copies += 1;
@@ -142,7 +155,6 @@ impl Connection {
                 }
             }
         }
-        segment
     }
 
     /// Send assigned data and copies, which earlier decisions left for later. They precede new

@@ -241,6 +241,12 @@ impl Session {
         MpCapable { version: VERSION, flags, keys }
     }
 
+    /// MP_CAPABLE with the keys of both hosts, if both are known.
+    pub(super) fn capable_with_keys(&self) -> Option<MpCapable> {
+        let SessionKeys { local, remote } = self.keys()?;
+        Some(self.capable(CapableKeys::Both { sender: local, receiver: remote }))
+    }
+
     /// The initiator's key and flags, if it repeats both keys, this host's key is correct, and the
     /// checksum flag agrees. RFC 8684 §3.1 requires the initiator to repeat that flag. If it differs,
     /// a middlebox has changed the flags, and the two hosts do not agree.

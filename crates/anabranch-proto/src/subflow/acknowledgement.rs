@@ -3,12 +3,29 @@
 
 use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment};
 
+use super::pacing::BeforeAck;
 use super::recovery::{Judgement, ProbeAnswer, Reduced, Resent};
 use super::scoreboard::Delivered;
 use super::{Subflow, SubflowTimer};
 use crate::congestion::{AckSample, CongestionEvent};
 use crate::platform::{Counts, Cwnd, Growth, Reduction};
 use crate::view::{RecoveryPhase, SubflowView};
+
+/// Facts of an acknowledgement that decide how the congestion window changes.
+struct Progress {
+    /// Bytes that it acknowledges cumulatively.
+    acked: u64,
+    /// Bytes that it shows to have arrived.
+    delivered: u64,
+    /// The segment size before it.
+    mss: u64,
+    /// Bytes in flight before it.
+    flight_before: u64,
+    advanced: bool,
+    shows_loss: bool,
+    /// Whether it echoes marks of ECN.
+    echoed: bool,
+}
 
 impl Subflow {
     /// Process an acknowledgement up to `ack`. Returns `false` if the subflow sends nothing that it could
@@ -34,38 +51,14 @@ impl Subflow {
         let mss = u64::from(self.mss());
         let mut delivered = summary.delivered;
         if advanced {
-            if self.path_mtu.on_acknowledged(ack) {
-                self.settle_mss(views);
-            }
-            self.liveness.on_progress();
-            self.rtt.reset_backoff();
-            delivered = delivered.saturating_sub(self.recovery.on_advance(ack, acked, mss));
-            if !self.peer.sack {
-                self.recovery.on_partial_ack(ack, &mut self.board);
-            }
-        } else if !self.peer.sack
-            && same_window
-            && ack == self.una
-            && self.is_duplicate_ack(segment)
-        {
+            delivered = delivered.saturating_sub(self.on_advance(ack, acked, mss, views));
+        } else if same_window && ack == self.una && self.is_duplicate_ack(segment) {
             delivered = self.recovery.on_duplicate_ack(ack, &mut self.board, mss);
         }
         let echo_counts = advanced && !duplicate_reported;
         self.sample_rtt(now, &summary, echo_counts, segment);
-        let timestamps = segment.options.timestamps.filter(|_| self.peer.timestamps);
-        // The newest segment is what made the peer acknowledge, unless its timer did.
-        let newest = summary.clean.map(|(_, newest)| self.clock.value(newest));
-        self.one_way_delay = timestamps
-            .zip(newest.filter(|_| echo_counts && !summary.retransmitted))
-            .map(|(timestamps, sent)| timestamps.value.wrapping_sub(sent) as i32);
-        let echo = timestamps.map(|timestamps| timestamps.echo);
-        let judgement = self.judge_reduction(echo);
-        if judgement == Judgement::Spurious {
-            self.board.undo_losses();
-            self.notify(&CongestionEvent::Undo, views);
-            self.totals.undone += 1;
-        }
-        let awaits_retransmissions = advanced && judgement == Judgement::SpuriousOnceAllArrived;
+        self.sample_one_way_delay(&summary, echo_counts, segment);
+        let awaits_retransmissions = self.undo_if_spurious(segment, views) && advanced;
         let detects = summary.delivered > 0 && !awaits_retransmissions;
         let shows_loss = detects && self.detect_losses(now, views);
         let answer = ProbeAnswer {
@@ -77,30 +70,10 @@ impl Subflow {
             self.reduce(now, views);
         }
         self.respond_to_losses(now, views);
-        // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
-        let fast = self.recovery.phase() == RecoveryPhase::Recovery;
-        let recovered = self.recovery.leave_if_done(self.una) && fast;
-        let grows = !recovered || self.config.platform.recovery.grows_at_the_end;
-        let counted = self.counted_bytes(acked, &summary);
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
-        if let Some(before) = before {
-            self.model(now, before, &summary);
-        } else if self.recovery.phase() == RecoveryPhase::Recovery {
-            let ssthresh = self.congestion.ssthresh();
-            let is_safe = advanced && !shows_loss;
-            let catches_up = is_safe || !self.config.platform.recovery.catches_up_if_safe;
-            let extra = if catches_up { mss } else { 0 };
-            let delivered = match self.counts_segments() {
-                true => summary.segments * mss,
-                false => delivered,
-            };
-            self.recovery.on_progress(delivered, self.flight(), ssthresh, mss, extra);
-        } else if echoed {
-            // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
-            self.respond_to_echo(now, acked, views);
-        } else if grows && counted > 0 {
-            self.grow(now, counted, flight_before, &summary, views);
-        }
+        let progress =
+            Progress { acked, delivered, mss, flight_before, advanced, shows_loss, echoed };
+        self.update_cwnd(now, before, &summary, &progress, views);
         self.update_pacing();
         if advanced || summary.delivered > 0 {
             self.arm_after_ack(now);
@@ -109,6 +82,83 @@ impl Subflow {
             self.arm_retransmission(now);
         }
         true
+    }
+
+    /// Settle what `acked` newly acknowledged bytes up to `ack` show. Returns the number of them that
+    /// duplicate ACKs have counted already.
+    #[inline]
+    fn on_advance(&mut self, ack: u64, acked: u64, mss: u64, views: &[SubflowView]) -> u64 {
+        if self.path_mtu.on_acknowledged(ack) {
+            self.settle_mss(views);
+        }
+        self.liveness.on_progress();
+        self.rtt.reset_backoff();
+        let counted = self.recovery.on_advance(ack, acked, mss);
+        if !self.peer.sack {
+            self.recovery.on_partial_ack(ack, &mut self.board);
+        }
+        counted
+    }
+
+    /// The newest segment is what made the peer acknowledge, unless its timer did.
+    #[inline]
+    fn sample_one_way_delay(&mut self, summary: &AckSummary, echo_counts: bool, segment: &Segment) {
+        let newest = summary.clean.filter(|_| echo_counts && !summary.retransmitted);
+        self.one_way_delay =
+            segment.options.timestamps.filter(|_| self.peer.timestamps).zip(newest).map(
+                |(echo, (_, newest))| echo.value.wrapping_sub(self.clock.value(newest)) as i32,
+            );
+    }
+
+    /// Undo the last reduction if it was spurious. Returns `true` if it will be, once all
+    /// retransmissions have arrived.
+    #[inline]
+    fn undo_if_spurious(&mut self, segment: &Segment, views: &[SubflowView]) -> bool {
+        let timestamps = segment.options.timestamps.filter(|_| self.peer.timestamps);
+        let judgement = self.judge_reduction(timestamps.map(|timestamps| timestamps.echo));
+        if judgement == Judgement::Spurious {
+            self.board.undo_losses();
+            self.notify(&CongestionEvent::Undo, views);
+            self.totals.undone += 1;
+        }
+        judgement == Judgement::SpuriousOnceAllArrived
+    }
+
+    /// Let the congestion window follow an acknowledgement, by the rule of the phase. A model has
+    /// the state `before` the acknowledgement.
+    #[inline]
+    fn update_cwnd(
+        &mut self,
+        now: Instant,
+        before: Option<BeforeAck>,
+        summary: &AckSummary,
+        progress: &Progress,
+        views: &[SubflowView],
+    ) {
+        let &Progress { acked, mss, .. } = progress;
+        // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
+        let fast = self.recovery.phase() == RecoveryPhase::Recovery;
+        let recovered = self.recovery.leave_if_done(self.una) && fast;
+        let grows = !recovered || self.config.platform.recovery.grows_at_the_end;
+        let counted = self.counted_bytes(acked, summary);
+        if let Some(before) = before {
+            self.model(now, before, summary);
+        } else if self.recovery.phase() == RecoveryPhase::Recovery {
+            let ssthresh = self.congestion.ssthresh();
+            let is_safe = progress.advanced && !progress.shows_loss;
+            let catches_up = is_safe || !self.config.platform.recovery.catches_up_if_safe;
+            let extra = if catches_up { mss } else { 0 };
+            let delivered = match self.counts_segments() {
+                true => summary.segments * mss,
+                false => progress.delivered,
+            };
+            self.recovery.on_progress(delivered, self.flight(), ssthresh, mss, extra);
+        } else if progress.echoed {
+            // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
+            self.respond_to_echo(now, acked, views);
+        } else if grows && counted > 0 {
+            self.grow(now, counted, progress.flight_before, summary, views);
+        }
     }
 
     /// Returns `true` if nothing is outstanding or unsettled, and the segment reports nothing about
@@ -193,9 +243,11 @@ impl Subflow {
     }
 
     /// RFC 5681 §2: no payload, nothing new, and something outstanding. The caller has compared the
-    /// windows. RFC 8684 §3 and §4: a segment that exists for its options is no duplicate ACK.
+    /// windows. RFC 8684 §3 and §4: a segment that exists for its options is no duplicate ACK. With
+    /// SACK, only blocks count.
     fn is_duplicate_ack(&self, segment: &Segment) -> bool {
-        segment.payload.is_empty()
+        !self.peer.sack
+            && segment.payload.is_empty()
             && segment.options.control.is_none()
             && !segment.header.flags.intersects(Flags::SYN | Flags::FIN)
             && !self.board.is_empty()

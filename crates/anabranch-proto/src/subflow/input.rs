@@ -215,55 +215,13 @@ impl Subflow {
             && flags.contains(Flags::SYN)
             && distance == -(self.receiver.nxt() as i64)
         {
-            // The SYN again: so the SYN/ACK was lost, or crossed it.
-            self.ecn.on_syn(flags);
-            if !self.is_old_duplicate(now, &segment.options) {
-                // The answer echoes this one.
-                self.update_recent_timestamp(now, distance, &segment.options);
-            }
-            self.handshake.demand_syn();
+            self.handle_repeated_syn(now, distance, segment);
             return RxOutcome::default();
         }
-        // First, sequence number and timestamps; second, RST.
-        if flags.contains(Flags::RST) {
-            self.handle_reset(now, distance, arrived.window);
+        if !self.is_acceptable(now, flags, distance, segment, arrived.window) {
             return RxOutcome::default();
         }
-        if self.lacks_timestamp(&segment.options) {
-            return RxOutcome::default();
-        }
-        if self.is_old_duplicate(now, &segment.options)
-            || !self.is_in_window(distance, segment, arrived.window)
-        {
-            self.refuse(now, distance, segment, arrived.window);
-            if self.state == State::TimeWait {
-                // RFC 9293 §3.10.7.4: the peer repeats its FIN, so it lacks the acknowledgement.
-                self.timers.set(SubflowTimer::TimeWait, now + self.config.tcp.time_wait);
-            }
-            return RxOutcome::default();
-        }
-        // Fourth, SYN. RFC 5961 §4.2: never believed, answered with a challenge.
-        if flags.contains(Flags::SYN) {
-            self.challenge(now);
-            return RxOutcome::default();
-        }
-        // Fifth, ACK.
-        if !flags.contains(Flags::ACK) {
-            return RxOutcome::default();
-        }
-        let ack = self.una as i64 + i64::from(segment.header.ack.distance_from(self.snd_una()));
-        if self.state == State::SynReceived && !(1..=self.nxt as i64).contains(&ack) {
-            // RFC 9293 §3.10.7.4: only an acknowledgement of the SYN/ACK opens the connection; the
-            // endpoint has answered others.
-            return RxOutcome::default();
-        }
-        let oldest = self.una as i64 - self.send_window.largest().max(u64::from(u16::MAX)) as i64;
-        if ack > self.nxt as i64 || ack < oldest {
-            // RFC 5961 §5.2
-            self.challenge(now);
-            return RxOutcome::default();
-        }
-        let ack = ack.max(0) as u64;
+        let Some(ack) = self.acceptable_ack(now, segment) else { return RxOutcome::default() };
         let same_window = self.update_window(now, distance, ack, segment, arrived.shared_window);
         let established = self.complete_handshake(now, &segment.options, arrived.views);
         if self.liveness.on_answer() {
@@ -278,6 +236,74 @@ impl Subflow {
         self.receive(now, distance, segment, arrived.window);
         self.advance_close(now);
         RxOutcome { acceptable: true, established, ack }
+    }
+
+    /// Handle the SYN again: the SYN/ACK was lost, or crossed it.
+    fn handle_repeated_syn(&mut self, now: Instant, distance: i64, segment: &Segment) {
+        self.ecn.on_syn(segment.header.flags);
+        if !self.is_old_duplicate(now, &segment.options) {
+            // The answer echoes this one.
+            self.update_recent_timestamp(now, distance, &segment.options);
+        }
+        self.handshake.demand_syn();
+    }
+
+    /// The first four steps, on a segment with these flags. Returns `false` if the segment has
+    /// nothing more to process. RFC 9293 §3.10.7.4.
+    #[inline]
+    fn is_acceptable(
+        &mut self,
+        now: Instant,
+        flags: Flags,
+        distance: i64,
+        segment: &mut Segment,
+        window: u64,
+    ) -> bool {
+        // First, sequence number and timestamps; second, RST.
+        if flags.contains(Flags::RST) {
+            self.handle_reset(now, distance, window);
+            return false;
+        }
+        if self.lacks_timestamp(&segment.options) {
+            return false;
+        }
+        if self.is_old_duplicate(now, &segment.options)
+            || !self.is_in_window(distance, segment, window)
+        {
+            self.refuse(now, distance, segment, window);
+            if self.state == State::TimeWait {
+                // The peer repeats its FIN, so it lacks the acknowledgement.
+                self.timers.set(SubflowTimer::TimeWait, now + self.config.tcp.time_wait);
+            }
+            return false;
+        }
+        // Fourth, SYN. RFC 5961 §4.2: never believed, answered with a challenge.
+        if flags.contains(Flags::SYN) {
+            self.challenge(now);
+            return false;
+        }
+        true
+    }
+
+    /// The fifth step: the acknowledgement, if the segment has one that is acceptable.
+    #[inline]
+    fn acceptable_ack(&mut self, now: Instant, segment: &Segment) -> Option<u64> {
+        if !segment.header.flags.contains(Flags::ACK) {
+            return None;
+        }
+        let ack = self.una as i64 + i64::from(segment.header.ack.distance_from(self.snd_una()));
+        if self.state == State::SynReceived && !(1..=self.nxt as i64).contains(&ack) {
+            // RFC 9293 §3.10.7.4: only an acknowledgement of the SYN/ACK opens the connection; the
+            // endpoint has answered others.
+            return None;
+        }
+        let oldest = self.una as i64 - self.send_window.largest().max(u64::from(u16::MAX)) as i64;
+        if ack > self.nxt as i64 || ack < oldest {
+            // RFC 5961 §5.2
+            self.challenge(now);
+            return None;
+        }
+        Some(ack.max(0) as u64)
     }
 
     /// Returns `true` if it is the SYN/ACK of a peer that has opened the connection at the same
