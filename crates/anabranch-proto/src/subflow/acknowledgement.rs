@@ -3,13 +3,19 @@
 
 use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment};
 
-use super::pacing::BeforeAck;
 use super::recovery::{Judgement, ProbeAnswer, Reduced, Resent};
 use super::scoreboard::Delivered;
 use super::{Subflow, SubflowTimer};
 use crate::congestion::{AckSample, CongestionEvent};
 use crate::platform::{Counts, Cwnd, Growth, Reduction};
 use crate::view::{RecoveryPhase, SubflowView};
+
+/// Losses so far and data in flight before an acknowledgement, in segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BeforeAck {
+    pub(super) marked_lost: u64,
+    pub(super) in_flight: u64,
+}
 
 /// Facts of an acknowledgement that decide how the congestion window changes.
 struct Progress {

@@ -3,17 +3,10 @@
 use anabranch_wire::Instant;
 
 use super::Subflow;
-use super::acknowledgement::AckSummary;
+use super::acknowledgement::{AckSummary, BeforeAck};
 use super::rate_sampler::Transmission;
 use crate::congestion::RateSample;
 use crate::view::SubflowView;
-
-/// Losses so far and data in flight before an acknowledgement, in segments.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BeforeAck {
-    marked_lost: u64,
-    in_flight: u64,
-}
 
 impl Subflow {
     /// New data is about to be sent.
