@@ -3,7 +3,6 @@ import re
 import runpy
 import subprocess
 import sys
-import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -123,14 +122,10 @@ def all_claims() -> list[Claim]:
     return [*(claim for name in ENTRIES for claim in catalogue.entry(name).claims), *FAILING_CLAIMS]
 
 
-def test_every_row_of_the_registry_is_used_and_none_hides_another() -> None:
-    rows = [
-        row for file in FOLDER.glob("*.toml") for row in tomllib.loads(file.read_text()).items()
-    ]
-    assert len({claim for claim, _ in rows}) == len(rows)
+def test_every_row_of_the_registry_is_used() -> None:
     statements = [claim.statement for claim in all_claims()]
-    for claim, row in rows:
-        parts = re.split(r"\{\w+\}", row["statement"].removesuffix("."))
+    for claim, row in registry._ROWS.items():
+        parts = re.split(r"\{\w+\}", row.statement.removesuffix("."))
         pattern = re.compile(".+".join(map(re.escape, parts)))
         assert any(map(pattern.match, statements)), claim
 

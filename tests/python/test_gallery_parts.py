@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -82,6 +83,10 @@ def value(measure: Any, results: Results) -> float:
     return float(measure(results).value)
 
 
+ROW = "[a]\nstatement = 's'\nsource = 's'"
+"""A claim of the registry without a bound."""
+
+
 def test_a_row_of_the_registry_states_its_ends_its_source_and_what_it_was() -> None:
     row = {
         "within": [0.5, 2],
@@ -91,14 +96,44 @@ def test_a_row_of_the_registry_states_its_ends_its_source_and_what_it_was() -> N
         "reason": "this project",
         "was": [["2026-11-24", "at least 1"], ["2026-11-25", "at least 0.7"]],
     }
-    bound = registry.bound_of(row)
+    bound = registry.bound_of("x", row)
     assert (bound.low, bound.high, bound.unit, bound.stated) == (0.5, 2, "s", (0.25,))
     assert (
         bound.reason == "this project; until 2026-11-24 at least 1; until 2026-11-25 at least 0.7"
     )
-    strict = registry.bound_of({"above": 3, "since": "2026-11-20", "reason": "r", "source": [3, 4]})
+    strict = registry.bound_of(
+        "x", {"above": 3, "since": "2026-11-20", "reason": "r", "source": [3, 4]}
+    )
     assert (strict.low, strict.high, strict.is_strict) == (3, math.inf, True)
     assert strict.stated == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[a]\nstatement = 's'", 'x.toml: the claim "a" needs the key "source"'),
+        ("[a]\nstatment = 's'", 'unknown key "statment"; did you mean "statement"?'),
+        (f"{ROW}\nbound = {{ at_leest = 3 }}", 'the bound "" needs one of at_least, at_most,'),
+        (f"{ROW}\nbounds.b = {{ above = 3 }}", 'the bound "b" needs the key "since"'),
+        (
+            f"{ROW}\nbound = {{ above = 3, since = 2026-11-20, reason = 'r', units = 's' }}",
+            'unknown key "units"; did you mean "unit"?',
+        ),
+        ("[a", "x.toml: "),
+    ],
+)
+def test_a_mistake_in_the_registry_is_named(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(InputError) as error:
+        registry._read(tmp_path)
+    assert words in str(error.value)
+
+
+def test_two_files_of_the_registry_cannot_have_one_claim(tmp_path: Path) -> None:
+    for name in ("x.toml", "y.toml"):
+        (tmp_path / name).write_text(ROW)
+    with pytest.raises(InputError, match='the claim "a" is also in another file'):
+        registry._read(tmp_path)
 
 
 def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
@@ -119,6 +154,8 @@ def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
     assert (found.statement, found.source) == dataclasses.astuple(registry.row(found.id))[:2]
     with pytest.raises(InputError, match=r'gallery/entries has the claim "E1\.3-unknown"'):
         named({"E1.3-unknown": claim(Quantity("q", measure))})
+    with pytest.raises(InputError, match=r"E1s\.1-like-wifi-8.*needs the word 'rate'"):
+        named({"E1s.1-like-wifi-8": claim(row="E1s.1-like-wifi", setting="s", source="s")})
     with pytest.raises(InputError, match=r'"E7\.c-less-delay" has no bound "other"'):
         named({"E7.c-less-delay": claim(Quantity("q", measure, "other"))})
 

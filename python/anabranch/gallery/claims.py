@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.errors import InputError
 from anabranch.gallery import registry
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate
@@ -107,7 +108,10 @@ def claim(
             )
             for each in quantities
         )
-        statement, source = (text.format(**words) for text in (found.statement, found.source))
+        try:
+            statement, source = (text.format(**words) for text in (found.statement, found.source))
+        except KeyError as missing:
+            raise InputError(f'the claim "{name}" needs the word {missing}') from missing
         return Claim(name, statement, source, conditions, needs, where)
 
     return of

@@ -26,12 +26,13 @@ chose both:
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
-from anabranch.errors import InputError
+from anabranch.errors import InputError, unknown
 from anabranch.results.bounds import Bound, above, at_least, at_most, below, within
 
 _KINDS: Mapping[str, Callable[..., Bound]] = {
@@ -56,15 +57,26 @@ class Row:
     """Name of the claim that has the bounds; empty if this one does."""
 
 
-def _row(table: Mapping[str, Any]) -> Row:
+def _row(where: str, table: Mapping[str, Any]) -> Row:
+    _check_keys(where, table, ("statement", "source"), ("bound", "bounds", "bounds_of"))
     own = {"": table["bound"]} if "bound" in table else {}
-    bounds = {name: bound_of(each) for name, each in (own | table.get("bounds", {})).items()}
+    bounds = {
+        name: bound_of(f'{where}: the bound "{name}"', each)
+        for name, each in (own | table.get("bounds", {})).items()
+    }
     return Row(table["statement"], table["source"], bounds, table.get("bounds_of", ""))
 
 
-def bound_of(table: Mapping[str, Any]) -> Bound:
-    """A bound from its table."""
-    kind = next(name for name in _KINDS if name in table)
+def bound_of(where: str, table: Mapping[str, Any]) -> Bound:
+    """A bound from its table, which the words `where` name in errors.
+
+    Raises:
+        InputError: if a key is missing or unknown.
+    """
+    kind = next((name for name in _KINDS if name in table), None)
+    if kind is None:
+        raise InputError(f"{where} needs one of {', '.join(_KINDS)}")
+    _check_keys(where, table, (kind, "since", "reason"), ("unit", "source", "was", "basis"))
     former = (f"until {day} {words}" for day, words in table.get("was", ()))
     reason = "; ".join((table["reason"], *former))
     arguments = [table[kind], str(table["since"]), reason, table.get("unit", "")]
@@ -81,13 +93,35 @@ def _stated(source: Any) -> tuple[float, ...]:
     return tuple(source) if isinstance(source, list | tuple) else (source,)
 
 
-def _read() -> dict[str, Row]:
-    entries = files("anabranch.gallery.entries").iterdir()
-    texts = (each.read_text(encoding="utf-8") for each in entries if each.name.endswith(".toml"))
-    return {claim: _row(table) for text in texts for claim, table in tomllib.loads(text).items()}
+def _check_keys(
+    where: str, table: Mapping[str, Any], needed: Sequence[str], further: Sequence[str]
+) -> None:
+    for key in table:
+        if key not in (*needed, *further):
+            raise unknown(f"{where}: unknown key", key, (*needed, *further))
+    for key in needed:
+        if key not in table:
+            raise InputError(f'{where} needs the key "{key}"')
 
 
-_ROWS = _read()
+def _read(folder: Traversable) -> dict[str, Row]:
+    rows: dict[str, Row] = {}
+    for file in folder.iterdir():
+        if not file.name.endswith(".toml"):
+            continue
+        try:
+            tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{file.name}: {error}") from error
+        for claim, table in tables.items():
+            where = f'{file.name}: the claim "{claim}"'
+            if claim in rows:
+                raise InputError(f"{where} is also in another file")
+            rows[claim] = _row(where, table)
+    return rows
+
+
+_ROWS = _read(files("anabranch.gallery.entries"))
 
 
 def row(claim: str) -> Row:

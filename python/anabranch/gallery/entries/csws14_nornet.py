@@ -34,7 +34,6 @@ def buffering_ms(curve: str, pair: str) -> Values:
     return waiting_ms(at(curve, pair, UNBOUNDED), TRANSFER)
 
 
-_SOURCE = "CSWS'14, NorNet; slides of Alay et al."
 _claim = partial(
     claim, needs=all_of(*(both_used(pair, at.every(STYLES, pair, _SIZE)) for pair in WITH_WLAN))
 )

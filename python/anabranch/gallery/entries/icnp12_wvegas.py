@@ -52,7 +52,6 @@ WARM_UP_S = 20
 FLOWS = ("first", "main", "last")
 """A flow over the first path, one over both, and one over the second path."""
 
-_TIMELY = "draft-xu, abstract: 'more timely traffic shifting and quicker convergence'"
 at = Factors("curve", "network")
 
 

@@ -44,8 +44,6 @@ SMALL, LARGE = SIZES[0], SIZES[-1]
 SPACING_S = 30
 """Time from the start of one download to the start of the next; each is over by then."""
 
-_FOUND = "IMC'13, as the literature review restates it"
-
 _WIFI = network_path("wifi", "15Mbit/s", "15ms", "80ms", jitter="2ms", loss="0.2%")
 _LTE = network_path("cellular", "12Mbit/s", "30ms", "400ms", jitter="2ms")
 _3G = network_path("cellular", "2Mbit/s", "75ms", "334packets", jitter="5ms")

@@ -54,8 +54,6 @@ def _shares_in_words(results: Results) -> str:
     return f"IPv6's share of the bytes: {steady} without the outage; with the outage"
 
 
-_QUESTION = "slides, last page, as a question; thresholds: this project"
-
 _claim = partial(claim, needs=carried(("ipv4", "ipv6"), *at.every(MPTCP, _ACCESS_RATE)))
 
 CLAIMS = {

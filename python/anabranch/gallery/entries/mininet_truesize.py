@@ -99,9 +99,6 @@ def _effect(curve: str, **levels: Any) -> Measure:
     return MEAN.ratio(at(ARTEFACT, curve, **levels), at(KEPT, curve, **levels))
 
 
-_SOURCE = (
-    "CS244'15, results 2 and 5; the original kernel: 0.91, 0.96, 0.94 and 0.96 times the delay"
-)
 _LARGEST = RECEIVE_KIB[-1]
 
 CLAIMS = {

@@ -139,8 +139,6 @@ def _queue_grows(results: Results) -> str | None:
     return None
 
 
-_SHAPE = "NSDI'12 (shape); threshold: this project"
-
 CLAIMS = {
     "E3.weak-3g-harms": claim(
         _over_tcp("MPTCP / TCP over WiFi", WEAK, MPTCP, TCP_WIFI),

@@ -136,8 +136,6 @@ def share(curve: str, experiment: str, size: float = 0.0) -> Measure:
     return median(part_of(first, other))
 
 
-_PAPER = "ACM Queue 2016"
-
 CLAIMS = {
     "Q16.a-cubic-tenth": claim(
         Quantity(
@@ -270,7 +268,7 @@ ENTRY = Entry(
     title="BBR over bufferbloated and lossy paths, and next to other flows (ACM Queue 2016)",
     question="How do losses and large buffers affect BBR and CUBIC? What do flows and subflows "
     "with BBR leave to others?",
-    cites=(_PAPER, "draft-ietf-ccwg-bbr"),
+    cites=("ACM Queue 2016", "draft-ietf-ccwg-bbr"),
     parameters="""
         losses | one flow over 100 Mbit/s, RTT 100 ms | figure 8
         queue with losses | <path.link.limit in loss_*> (one bandwidth-delay product)

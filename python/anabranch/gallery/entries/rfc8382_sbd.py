@@ -130,8 +130,6 @@ _ACCURACY = of_means(lambda a, b: (a + b) / 2, *_RIGHT.values(), of="settings")
 """The mean of two shares of right verdicts; a detector that always says the same has 50 %."""
 
 _GAIN = derived(np.divide, _goodputs(DETECTION, DISJOINT), _goodputs(LIA, DISJOINT))
-_SOURCE = "RFC 8382; threshold: this project"
-
 _claim = partial(claim, needs=both_used(DETECTION))
 
 CLAIMS = {

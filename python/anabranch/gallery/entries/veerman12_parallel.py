@@ -131,8 +131,6 @@ def _next_to(words: str, bound: str = "") -> Quantity:
     return Quantity(f"TCP's share next to {words}", share, bound)
 
 
-_SOURCE = "this project; the slides name GridFTP as further work"
-
 CLAIMS = {
     "VP.a-right-split": claim(_over_parallel(RIGHT), needs=_BOTH_USED),
     "VP.b-even-split": claim(_over_parallel(EVEN), needs=_BOTH_USED),
