@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,27 +85,27 @@ def value(measure: Any, results: Results) -> float:
     return float(measure(results).value)
 
 
-ROW = "[a]\nstatement = 's'\nsource = 's'"
+ROW = "[a]\nstatement = 's'\nsource = 's'\n"
 """A claim of the registry without a bound."""
+SINCE = "since = 2026-11-20, reason = 'r'"
 
 
-def test_a_row_of_the_registry_states_its_ends_its_source_and_what_it_was() -> None:
+def test_a_bound_of_the_registry_states_its_ends_its_source_and_what_it_was() -> None:
     row = {
         "within": [0.5, 2],
         "unit": "s",
         "source": "1 / 4",
-        "since": "2026-11-20",
+        "since": date(2026, 11, 20),
         "reason": "this project",
-        "was": [["2026-11-24", "at least 1"], ["2026-11-25", "at least 0.7"]],
+        "was": [[date(2026, 11, 24), "at least 1"], [date(2026, 11, 25), "at least 0.7"]],
     }
     bound = registry.bound_of("x", row)
     assert (bound.low, bound.high, bound.unit, bound.stated) == (0.5, 2, "s", (0.25,))
     assert (
         bound.reason == "this project; until 2026-11-24 at least 1; until 2026-11-25 at least 0.7"
     )
-    strict = registry.bound_of(
-        "x", {"above": 3, "since": "2026-11-20", "reason": "r", "source": [3, 4]}
-    )
+    row = {"above": 3, "since": date(2026, 11, 20), "reason": "r", "source": [3, 4]}
+    strict = registry.bound_of("x", row)
     assert (strict.low, strict.high, strict.is_strict) == (3, math.inf, True)
     assert strict.stated == (3, 4)
 
@@ -111,53 +113,74 @@ def test_a_row_of_the_registry_states_its_ends_its_source_and_what_it_was() -> N
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[a]\nstatement = 's'", 'x.toml: the claim "a" needs the key "source"'),
-        ("[a]\nstatment = 's'", 'unknown key "statment"; did you mean "statement"?'),
-        (f"{ROW}\nbound = {{ at_leest = 3 }}", 'the bound "" needs one of at_least, at_most,'),
-        (f"{ROW}\nbounds.b = {{ above = 3 }}", 'the bound "b" needs the key "since"'),
-        (
-            f"{ROW}\nbound = {{ above = 3, since = 2026-11-20, reason = 'r', units = 's' }}",
-            'unknown key "units"; did you mean "unit"?',
-        ),
         ("[a", "x.toml: "),
+        ("a = 3", 'x.toml: "a" stands before the first claim'),
+        ("[a.b]\nstatement = 's'", 'x.toml: "a" is no claim: write names in quotes'),
+        ("[a]\nstatement = 's'", 'x.toml: "a" needs the key "source"'),
+        ("[a]\nstatment = 's'", 'unknown key "statment"; did you mean "statement"?'),
+        ("[a]\nstatement = 's'\nsource = 3", "source = 3 has to be text"),
+        (f"{ROW}bounds = 3", "bounds have names"),
+        (f"{ROW}bound = 3", "bound = 3 is neither a bound nor names one"),
+        (f"{ROW}bounds.b = 'c d'", "bounds.b = 'c d' is neither a bound nor names one"),
+        (f"{ROW}bound = 'a'", "bound = 'a' is neither a bound nor names one"),
+        (f"{ROW}bound = {{ at_leest = 3 }}", "bound needs one of at_least, at_most,"),
+        (f"{ROW}bound = {{ at_least = 3, at_most = 4 }}", "bound needs one of at_least, at_most,"),
+        (f"{ROW}bounds.b = {{ above = 3 }}", 'bounds.b needs the key "since"'),
+        (
+            f"{ROW}bound = {{ above = 3, {SINCE}, units = 's' }}",
+            'key "units"; did you mean "unit"?',
+        ),
+        (f"{ROW}bound = {{ above = 3, {SINCE}, was = [2026-11-20] }}", "bound is no valid bound: "),
+        (f"{ROW}bound = {{ above = 3, {SINCE}, source = '1/4' }}", "bound is no valid bound: "),
+        (f"{ROW}bound = {{ above = '3', {SINCE} }}", "bound is no valid bound: "),
+        (f"{ROW}bound = {{ within = [4, 3], {SINCE} }}", "low end"),
     ],
 )
 def test_a_mistake_in_the_registry_is_named(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(InputError) as error:
-        registry._read(tmp_path)
+        registry.read(tmp_path)
     assert words in str(error.value)
 
 
 def test_two_files_of_the_registry_cannot_have_one_claim(tmp_path: Path) -> None:
     for name in ("x.toml", "y.toml"):
         (tmp_path / name).write_text(ROW)
-    with pytest.raises(InputError, match='the claim "a" is also in another file'):
-        registry._read(tmp_path)
+    with pytest.raises(InputError, match=r'y\.toml: "a" is also in x\.toml'):
+        registry.read(tmp_path)
 
 
 def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
     measure = GOODPUT.median(SLOW)
+    quantities = Quantity("mean", measure), (Quantity("IQR", measure, "IQR"),)
     claims = {
-        "E1.3-m12-beats-regular": claim(
-            Quantity("mean", measure),
-            (Quantity("IQR", measure, "IQR"), Quantity("else", measure, "E1.6-control")),
-        ),
+        "E1.3-m12-beats-regular": claim(*quantities),
+        "E1.3-m12-beats-regular-2012": claim(*quantities),
         "E1.3-other": claim(Quantity("q", measure), row="E7.c-less-delay"),
     }
-    found, other = named(claims)
-    assert [found.id, other.id] == [*claims]
-    expected = ("E1.3-m12-beats-regular", "E1.3-m12-beats-regular IQR", "E1.6-control")
-    bounds = registry.bounds()
-    assert [each.bound for each in found.conditions] == [bounds[key] for key in expected]
-    assert other.conditions[0].bound == bounds["E7.c-less-delay"]
-    assert (found.statement, found.source) == dataclasses.astuple(registry.row(found.id))[:2]
-    with pytest.raises(InputError, match=r'gallery/entries has the claim "E1\.3-unknown"'):
-        named({"E1.3-unknown": claim(Quantity("q", measure))})
-    with pytest.raises(InputError, match=r"E1s\.1-like-wifi-8.*needs the word 'rate'"):
-        named({"E1s.1-like-wifi-8": claim(row="E1s.1-like-wifi", setting="s", source="s")})
-    with pytest.raises(InputError, match=r'"E7\.c-less-delay" has no bound "other"'):
+    found, same, other = named(claims)
+    assert [found.id, same.id, other.id] == [*claims]
+    row = registry.row(found.id)
+    assert (found.statement, found.source) == (row.statement, row.source)
+    assert [each.bound for each in found.conditions] == [row.bound(""), row.bound("IQR")]
+    assert [each.bound for each in same.conditions] == [row.bound(""), row.bound("IQR")]
+    assert other.conditions[0].bound == registry.row("E7.c-less-delay").bound("")
+    with pytest.raises(
+        InputError, match=r'unknown claim "E1\.1-3g"; did you mean "E1\.1-3g-slower"'
+    ):
+        named({"E1.1-3g": claim(Quantity("q", measure))})
+    with pytest.raises(InputError, match=r'"E7\.c-less-delay" needs the key "bounds.other"'):
         named({"E7.c-less-delay": claim(Quantity("q", measure, "other"))})
+
+
+def test_a_claim_gives_the_words_that_its_row_needs() -> None:
+    shared = partial(claim, row="E1s.3-heavier-tail", setting="few queues")
+    (found,) = named({"E1s.3-x": shared(queue="")})
+    assert found.statement.startswith("With few queues, the tail of MPTCP")
+    with pytest.raises(InputError, match=r"heavier-tail.* has the words .*'queue'.*, and gets"):
+        named({"E1s.3-x": shared()})
+    with pytest.raises(InputError, match=r"and gets .*'other'"):
+        named({"E1s.3-x": shared(queue="", other="")})
 
 
 def test_similar_quantities_are_described_once() -> None:

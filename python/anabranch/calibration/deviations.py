@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.calibration.case import VIRTUAL
-from anabranch.gallery.registry import bound
+from anabranch.gallery import registry
 from anabranch.results.bounds import Bound
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -31,10 +31,13 @@ A scenario has one of the first, one of the second, or both. If a path fails, it
 instead of the second.
 """
 
-REGISTERED = {OUTPUT: "C output", DELAY: "C delay", STALL: "C stall"}
-"""The rows of the registry that claims about a quantity share."""
+REGISTERED = {OUTPUT: "C-output", DELAY: "C-delay", STALL: "C-stall"}
+"""The rows of the registry that the claims about a quantity share."""
 
-BOUNDS = {what: (bound(row, "median"), bound(row, "p90")) for what, row in REGISTERED.items()}
+BOUNDS = {
+    what: (registry.row(name).bound("median"), registry.row(name).bound("p90"))
+    for what, name in REGISTERED.items()
+}
 """Bounds on absolute deviations in %, in the median of the scenarios and at the 90th percentile."""
 
 ONE_PATH, TWO_PATHS, TOGETHER = "one path", "two paths", "together"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ from anabranch.calibration.deviations import (
     TOGETHER,
     TWO_PATHS,
     ComparedScenario,
-    DeviationDistribution,
 )
 from anabranch.gallery.claims import Quantity, Unnamed, claim, named
 from anabranch.gallery.entry import Cell, Entry, Tier
@@ -57,24 +56,20 @@ _MOST_NAMED = 40
 
 
 def _claim(what: str, paths: str) -> Unnamed:
-    median, p90 = (
-        _measure(what, paths, statistic)
-        for statistic in (lambda found: found.median, lambda found: found.p90)
-    )
     return claim(
-        Quantity("median of the deviations", median, "median"),
-        Quantity("90th percentile of the deviations", p90, "p90"),
+        Quantity("median of the deviations", _measure(what, paths, "median"), "median"),
+        Quantity("90th percentile of the deviations", _measure(what, paths, "p90"), "p90"),
         where=f"{what}, {paths}",
         row=REGISTERED[what],
-        paths=paths,
+        paths="one or two paths" if paths == TOGETHER else paths,
     )
 
 
-def _measure(what: str, paths: str, statistic: Callable[[DeviationDistribution], float]) -> Measure:
+def _measure(what: str, paths: str, statistic: str) -> Measure:
     """Measures a statistic of a distribution, whose scenarios are not a sample of seeds."""
 
     def measure(results: Results) -> Estimate:
-        value = statistic(deviations.distribution(results, what, paths))
+        value = getattr(deviations.distribution(results, what, paths), statistic)
         return Estimate(value, value, value, deviations.seeds(results))
 
     return measure

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.errors import InputError
 from anabranch.gallery import registry
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate
@@ -30,7 +29,7 @@ class Quantity:
     words: str
     measure: Measure
     bound: str = ""
-    """Name of the claim's bound that judges it, or of another claim whose bound does."""
+    """Name of the claim's bound that judges it; empty for the bound without a name."""
     group: str = ""
     """The words that a check gives to all quantities of a group."""
     describe: Callable[[Results], str] | None = None
@@ -99,20 +98,10 @@ def claim(
     def of(name: str) -> Claim:
         found = registry.row(row or name)
         conditions = tuple(
-            Condition(
-                each.words,
-                each.measure,
-                registry.bound(row or name, each.bound),
-                each.group,
-                each.describe,
-            )
+            Condition(each.words, each.measure, found.bound(each.bound), each.group, each.describe)
             for each in quantities
         )
-        try:
-            statement, source = (text.format(**words) for text in (found.statement, found.source))
-        except KeyError as missing:
-            raise InputError(f'the claim "{name}" needs the word {missing}') from missing
-        return Claim(name, statement, source, conditions, needs, where)
+        return Claim(name, *found.words(words), conditions, needs, where)
 
     return of
 

@@ -1,6 +1,6 @@
 """The registry of claims: their statements, sources and bounds, read from ``entries/*.toml``.
 
-It is apart from the code that measures. Each claim of an entry has a table, such as::
+It is apart from the code that measures. The file of an entry has a table for each claim::
 
     ["E1.3-m12-beats-regular"]
     statement = "With both mechanisms, delays are lower on average and vary less than without them."
@@ -8,13 +8,14 @@ It is apart from the code that measures. Each claim of an entry has a table, suc
     bound = { at_least = 1.5, since = 2026-11-20, reason = "this project: read off a plot" }
     bounds.IQR = { above = 1, since = 2026-11-20, reason = "this project: any effect counts" }
 
-`bound` judges every quantity that does not name one of `bounds`. ``bounds_of`` names another claim
-with the same bounds. A table that several claims share has words in braces, which each claim fills.
+`bound` judges every quantity that names none of `bounds`. The bound of another claim is named as
+``"E1.6-control"`` or ``"E1.3-m12-beats-regular IQR"``. Several claims can share a table; each fills
+the words in its braces. ``calibration.toml`` belongs to `calibration.entry`.
 
-A bound is stated before the runs that it judges, with the day and the reason. If it changes
-afterwards, `was` says until which day it was what. `source` is the source's own number in the unit
-of the quantity, or the ends of its range; reports show it next to this project's. `basis` says what
-a number means.
+A bound is stated before the runs that it judges, with the day and the reason. If it changes, `was`
+lists the earlier bounds in words, each with its last day. The `source` of a bound is the source's
+own number in the unit of the quantity, or the ends of its range; reports show it next to this
+project's. `basis` says what a number means.
 
 Two rules give bounds their width where a source states a number but no tolerance; this project
 chose both:
@@ -25,9 +26,12 @@ chose both:
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -46,43 +50,155 @@ _KINDS: Mapping[str, Callable[..., Bound]] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class ClaimRow:
     """A claim in words, with its bounds."""
 
+    where: str
+    """The file and the claim, for errors."""
     statement: str
     source: str
     bounds: Mapping[str, Bound]
-    """The bounds by the names that quantities use; the name of the claim's own bound is empty."""
-    bounds_of: str
-    """Name of the claim that has the bounds; empty if this one does."""
+    """The bounds by the names that quantities use; the name of `bound` is empty."""
+
+    def words(self, given: Mapping[str, object]) -> tuple[str, str]:
+        """The statement and the source, with the given words in their braces.
+
+        Raises:
+            InputError: if the words are not those in the braces.
+        """
+        needed = set(re.findall(r"\{(\w+)\}", self.statement + self.source))
+        if needed != given.keys():
+            raise InputError(f"{self.where} has the words {needed or '{}'}, and gets {set(given)}")
+        return self.statement.format(**given), self.source.format(**given)
+
+    def bound(self, name: str) -> Bound:
+        """A bound by its name.
+
+        Raises:
+            InputError: if the claim does not have it.
+        """
+        if name not in self.bounds:
+            raise InputError(f'{self.where} needs the key "{_key(name)}"')
+        return self.bounds[name]
 
 
-def _row(where: str, table: Mapping[str, Any]) -> Row:
-    _check_keys(where, table, ("statement", "source"), ("bound", "bounds", "bounds_of"))
-    own = {"": table["bound"]} if "bound" in table else {}
-    bounds = {
-        name: bound_of(f'{where}: the bound "{name}"', each)
-        for name, each in (own | table.get("bounds", {})).items()
+def row(claim: str) -> ClaimRow:
+    """The row of a claim, or the row that several claims share.
+
+    Raises:
+        InputError: if the registry does not have it, or has a mistake.
+    """
+    if claim not in rows():
+        raise unknown("unknown claim", claim, rows(), listed_by="gallery/entries/*.toml")
+    return rows()[claim]
+
+
+@cache
+def rows() -> Mapping[str, ClaimRow]:
+    """All rows by their names.
+
+    Raises:
+        InputError: if a file has a mistake.
+    """
+    return read(files("anabranch.gallery.entries"))
+
+
+def read(folder: Traversable) -> Mapping[str, ClaimRow]:
+    """The rows in the files of a folder.
+
+    Raises:
+        InputError: if a file has a mistake.
+    """
+    tables: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for file, claim, table in _tables(folder):
+        where = f'{file}: "{claim}"'
+        if claim in tables:
+            raise InputError(f"{where} is also in {tables[claim][0]}")
+        _check_claim(where, table)
+        tables[claim] = (where, table)
+    own = {
+        claim: {
+            name: bound_of(f"{where}: {_key(name)}", given) if isinstance(given, dict) else given
+            for name, given in _bounds(table).items()
+        }
+        for claim, (where, table) in tables.items()
     }
-    return Row(table["statement"], table["source"], bounds, table.get("bounds_of", ""))
+
+    def resolved(where: str, name: str, given: object) -> Bound:
+        claim, _, of = str(given).partition(" ")
+        found = given if isinstance(given, Bound) else own.get(claim, {}).get(of)
+        if not isinstance(found, Bound):
+            raise InputError(f"{where}: {_key(name)} = {given!r} is neither a bound nor names one")
+        return found
+
+    return {
+        claim: ClaimRow(
+            where,
+            table["statement"],
+            table["source"],
+            {name: resolved(where, name, given) for name, given in own[claim].items()},
+        )
+        for claim, (where, table) in tables.items()
+    }
+
+
+def _tables(folder: Traversable) -> Iterator[tuple[str, str, Any]]:
+    """The tables of all files, each with its file and its claim."""
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        if file.name.endswith(".toml"):
+            try:
+                found = tomllib.loads(file.read_text(encoding="utf-8"))
+            except tomllib.TOMLDecodeError as error:
+                raise InputError(f"{file.name}: {error}") from error
+            yield from ((file.name, claim, table) for claim, table in found.items())
+
+
+def _check_claim(where: str, table: Any) -> None:
+    if not isinstance(table, dict):
+        raise InputError(f"{where} stands before the first claim")
+    if "statement" not in table and all(isinstance(each, dict) for each in table.values()):
+        raise InputError(f'{where} is no claim: write names in quotes, as ["E1.3-x"]')
+    _check_keys(where, table, ("statement", "source"), ("bound", "bounds"))
+    for key in ("statement", "source"):
+        if not isinstance(table[key], str):
+            raise InputError(f"{where}: {key} = {table[key]!r} has to be text")
+    if not isinstance(table.get("bounds", {}), dict):
+        raise InputError(f"{where}: bounds have names, as bounds.mean")
+
+
+def _bounds(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The bounds of a table by name, as the file has them."""
+    own = {"": table["bound"]} if "bound" in table else {}
+    return {**own, **table.get("bounds", {})}
+
+
+def _key(name: str) -> str:
+    """The key of a bound."""
+    return f"bounds.{name}" if name else "bound"
 
 
 def bound_of(where: str, table: Mapping[str, Any]) -> Bound:
-    """A bound from its table, which the words `where` name in errors.
+    """A bound from its table. Errors begin with `where`.
 
     Raises:
-        InputError: if a key is missing or unknown.
+        InputError: if the table has a mistake.
     """
-    kind = next((name for name in _KINDS if name in table), None)
-    if kind is None:
+    kinds = [name for name in _KINDS if name in table]
+    if len(kinds) != 1:
         raise InputError(f"{where} needs one of {', '.join(_KINDS)}")
-    _check_keys(where, table, (kind, "since", "reason"), ("unit", "source", "was", "basis"))
-    former = (f"until {day} {words}" for day, words in table.get("was", ()))
-    reason = "; ".join((table["reason"], *former))
-    arguments = [table[kind], str(table["since"]), reason, table.get("unit", "")]
-    if "basis" in table:
-        arguments.append(table["basis"])
-    return _KINDS[kind](*arguments).stating(*_stated(table.get("source", ())))
+    (kind,) = kinds
+    basis = () if kind == "within" else ("basis",)
+    _check_keys(where, table, (kind, "since", "reason"), ("unit", "source", "was", *basis))
+    try:
+        former = (f"until {day} {words}" for day, words in table.get("was", ()))
+        reason = "; ".join((table["reason"], *former))
+        arguments = [table[kind], date.isoformat(table["since"]), reason, table.get("unit", "")]
+        found = _KINDS[kind](*arguments, *(table[key] for key in basis if key in table))
+        if found.low > found.high:
+            raise ValueError("the low end is above the high end")
+        return found.stating(*_stated(table.get("source", ())))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where} is no valid bound: {error}") from error
 
 
 def _stated(source: Any) -> tuple[float, ...]:
@@ -102,58 +218,3 @@ def _check_keys(
     for key in needed:
         if key not in table:
             raise InputError(f'{where} needs the key "{key}"')
-
-
-def _read(folder: Traversable) -> dict[str, Row]:
-    rows: dict[str, Row] = {}
-    for file in folder.iterdir():
-        if not file.name.endswith(".toml"):
-            continue
-        try:
-            tables = tomllib.loads(file.read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{file.name}: {error}") from error
-        for claim, table in tables.items():
-            where = f'{file.name}: the claim "{claim}"'
-            if claim in rows:
-                raise InputError(f"{where} is also in another file")
-            rows[claim] = _row(where, table)
-    return rows
-
-
-_ROWS = _read(files("anabranch.gallery.entries"))
-
-
-def row(claim: str) -> Row:
-    """The row of a claim, or the row that several claims share.
-
-    Raises:
-        InputError: if the registry does not have it.
-    """
-    if claim not in _ROWS:
-        raise InputError(f'no file in gallery/entries has the claim "{claim}"')
-    return _ROWS[claim]
-
-
-def bound(claim: str, name: str) -> Bound:
-    """A bound of a claim by its name, or a bound of another claim by both names.
-
-    Raises:
-        InputError: if the registry does not have it.
-    """
-    own = row(row(claim).bounds_of or claim).bounds
-    if name in own:
-        return own[name]
-    other, _, of = name.partition(" ")
-    if other not in _ROWS or of not in _ROWS[other].bounds:
-        raise InputError(f'the claim "{claim}" has no bound "{name}" in gallery/entries')
-    return _ROWS[other].bounds[of]
-
-
-def bounds() -> dict[str, Bound]:
-    """All bounds, by claim and name."""
-    return {
-        f"{claim} {name}".strip(): each
-        for claim, found in _ROWS.items()
-        for name, each in found.bounds.items()
-    }

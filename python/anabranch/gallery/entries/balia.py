@@ -90,13 +90,12 @@ def _later(curve: str, other: str) -> Quantity:
     return Quantity(f"convergence time, {curve} − {other}", later)
 
 
-_NEXT_TO_TCP = "next to one NewReno flow"
 _claim = partial(claim, needs=all_carried)
 
 CLAIMS = {
     **{
         f"E10.balia-{name}": _claim(
-            nsdi11_lia.mean_shares(BALIA, core, f", {core}"), where=_NEXT_TO_TCP
+            nsdi11_lia.mean_shares(BALIA, core, f", {core}"), where=nsdi11_lia.NEXT_TO_TCP
         )
         for name, core in (("random-loss", RANDOM_LOSS), ("red", RED_QUEUE))
     },
@@ -106,7 +105,7 @@ CLAIMS = {
             _CORES,
             lambda core: mean(nsdi11_lia.shares(UNCOUPLED, core, 2)),
         ),
-        where=_NEXT_TO_TCP,
+        where=nsdi11_lia.NEXT_TO_TCP,
     ),
     "E10.balia-responsive": _claim(
         _later(BALIA, UNCOUPLED),

@@ -53,18 +53,17 @@ def _cell(tier: Tier, mode: str, event: str) -> Cell:
     return tier.cell(at(mode, event), paths, connection, warm_up=None)
 
 
-def _pauses(event: str, bound: str) -> tuple[Quantity, ...]:
+def _pauses(event: str, bound: str = "") -> tuple[Quantity, ...]:
     cases = {f"longest pause, {mode}": PAUSE.median(at(mode, event)) for mode in MODES}
     return each("longest pause in every mode", cases, bound)
 
 
-_noticed = partial(claim, needs=carried("3g", *at.every(MODES, OFF)))
+_noticed = partial(claim, needs=carried("3g", *at.every(MODES, OFF)), where=OFF)
 
 CLAIMS = {
     "HO.a-continues": _noticed(
         _pauses(OFF, "MPTCP"),
         Quantity("longest pause, TCP", PAUSE.median(at(TCP, OFF)), "TCP"),
-        where=OFF,
     ),
     "HO.b-single-path-dips": claim(
         for_each(
@@ -76,13 +75,11 @@ CLAIMS = {
     "HO.c-full-adds-up": _noticed(
         Quantity("goodput, full / backup", GOODPUT.ratio(at(FULL, OFF), at(BACKUP, OFF))),
         Quantity("3G's share of the bytes, backup", share("3g").median(at(BACKUP, OFF)), "share"),
-        where=OFF,
     ),
     "HO.e-cured": _noticed(
         Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF))),
-        where=OFF,
     ),
-    "HO.d-silence": claim(_pauses(SILENT, "HO.a-continues MPTCP"), where=SILENT),
+    "HO.d-silence": claim(_pauses(SILENT), where=SILENT),
 }
 
 

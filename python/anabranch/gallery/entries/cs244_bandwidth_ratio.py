@@ -26,25 +26,25 @@ RATES_MBPS = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A reading of what the source leaves open."""
+class ExperimentSetting:
+    """A setting of what the source leaves open."""
 
     words: str
     queue: str
     """WiFi's queue."""
-    source: str
+    queue_from: str = ""
+    """The source of the queue, if it is not the source of the rest."""
     receive: str = "200KiB"
     as_requested: bool = False
     """Whether buffers are sizes that a program requests from Linux, not windows."""
 
 
 SETTINGS = {
-    "54p": Reading("a queue of 54 packets", "54packets", "CS244'15, Figs. 2–4"),
-    "80ms": Reading("a queue of 80 ms", "80ms", "CS244'15, Figs. 2–4; queue: this project"),
-    "32KiB": Reading(
+    "54p": ExperimentSetting("a queue of 54 packets", "54packets"),
+    "80ms": ExperimentSetting("a queue of 80 ms", "80ms", "; queue: this project"),
+    "32KiB": ExperimentSetting(
         "a queue of 54 packets and 32 KiB requested from Linux",
         "54packets",
-        "CS244'15, Figs. 2–4",
         receive="32KiB",
         as_requested=True,
     ),
@@ -116,7 +116,7 @@ def _used(setting: str, curves: Iterable[str], rates: Iterable[int]) -> Needs:
 
 def _claims(tag: str) -> dict[str, Unnamed]:
     setting = SETTINGS[tag]
-    about = {"setting": setting.words, "source": setting.source}
+    about = {"setting": setting.words, "queue": setting.queue_from}
     return {
         **{
             f"E1s.1-like-wifi-{rate}-{tag}": claim(

@@ -69,9 +69,9 @@ def _claim(
     measure: Callable[[int], Measure],
     where: str,
     curve: str = DREPAS,
+    second: str = TWO_G,
 ) -> Unnamed:
     """A claim about every buffer, if the second path carried 0.1 % of the bytes of a curve."""
-    second = THREE_G if "3G next to" in words else TWO_G
     needs = carried("cellular", *at.every(curve, second, BUFFERS_KIB), over=0.001)
     quantities = at_every(words, BUFFERS_KIB, "KiB", measure)
     return claim(quantities, needs=needs, where=where)
@@ -90,11 +90,11 @@ CLAIMS = {
     "E7.c-less-delay": _claim(
         "mean delay, DRePaS / MPTCP", _ratio(MEAN, DREPAS, MPTCP), "next to 2G"
     ),
-    "E7.d-3g-unchanged": _claim(_NEXT_TO_3G, _distance(GOODPUT), "goodput"),
+    "E7.d-3g-unchanged": _claim(_NEXT_TO_3G, _distance(GOODPUT), "goodput", second=THREE_G),
     "E7.g-better-than-current": _claim(
         "DRePaS / MPTCP", _ratio(GOODPUT, DREPAS, MPTCP), _NEXT_TO_2G
     ),
-    "E7.h-3g-delay-unchanged": _claim(_NEXT_TO_3G, _distance(MEAN), "mean delay"),
+    "E7.h-3g-delay-unchanged": _claim(_NEXT_TO_3G, _distance(MEAN), "mean delay", second=THREE_G),
     "E7.e-standby-takes-over": claim(
         Quantity("time without delivery", PAUSE.median(_BLACKOUT)),
         where=f"WLAN goes away, buffers of {BLACKOUT_KIB} KiB",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, Unnamed, claim, each, for_each, named
+from anabranch.gallery.claims import Needs, Quantity, Unnamed, carried, claim, each, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, Levels, share
@@ -214,13 +214,8 @@ _NETFLIX = "Netflix, both sizes of bursts"
 _NETFLIX_AND_MAPS = f"{_NETFLIX}, and Maps"
 
 
-def _used(results: Results) -> str | None:
-    """The precondition that each path carried data of Netflix and Maps, with lowest RTT."""
-    for application in HEAVY:
-        rows = results.rows("runs", application=application, curve=MPTCP)
-        if rows.is_empty() or not ((rows["share_one"] > 0) & (rows["share_two"] > 0)).all():
-            return f"{application}: not every run used both paths"
-    return None
+_used = carried(("one", "two"), *({"application": each, "curve": MPTCP} for each in HEAVY), over=0)
+"""The precondition that each path carried data of Netflix and Maps, with lowest RTT."""
 
 
 def _claim(

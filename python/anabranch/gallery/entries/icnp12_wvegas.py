@@ -171,11 +171,11 @@ def _equal_rates(network: str) -> tuple[Quantity, ...]:
         return median(part_of(flows[flow], *(flows[each] for each in FLOWS if each != flow)))
 
     return (
-        *for_each(f"{words}, {{}}", FLOWS, part_of_sum, f"{words}, each flow", "WV.f-equal-rates"),
+        *for_each(f"{words}, {{}}", FLOWS, part_of_sum, f"{words}, each flow"),
         Quantity(
             "part of the flow with both links on the link of 6 Mbit/s",
             part("one").median(at(WVEGAS, network), connection="main"),
-            "WV.f-equal-rates split",
+            "split",
         ),
     )
 
@@ -239,7 +239,7 @@ CLAIMS = {
         )
     ),
     "WV.i-short-paths": _claim(
-        _queue_of(SHORT, "WV.a-ten-queued"), _goodput_of(SHORT, "WV.c-fills"), where="alone"
+        _queue_of(SHORT, "queues"), _goodput_of(SHORT, "goodput"), where="alone"
     ),
     "WV.j-apart": _claim(_equal_rates(APART), where=APART),
 }

@@ -149,7 +149,6 @@ def _both_carried(results: Results) -> str | None:
 
 _OVER_BEST = "download time, LIA / best path alone"
 _AT_LARGE = f"downloads of {words(LARGE)}"
-_small_over_wifi = partial(_time_ratio, LIA, TCP_WIFI, SMALL)
 _claim = partial(claim, needs=_both_carried)
 
 CLAIMS = {
@@ -169,7 +168,9 @@ CLAIMS = {
     ),
     "IM.d-small-flows": _claim(
         _with_lte("cellular share", lambda network: median(share(LIA, SMALL, network)), "share"),
-        _with_lte("download time, LIA / TCP over WiFi", _small_over_wifi, "time"),
+        _with_lte(
+            "download time, LIA / TCP over WiFi", partial(_time_ratio, LIA, TCP_WIFI, SMALL), "time"
+        ),
         where=f"downloads of {words(SMALL)}",
     ),
     "IM.e-share-grows": _claim(

@@ -102,12 +102,12 @@ def _heterogeneous(words: str, metric: metrics.Metric) -> tuple[Quantity, ...]:
     return for_each(words, RULES, lambda curve: _over_min_rtt(metric, curve, HETEROGENEOUS))
 
 
-def _in_readings(words: str, metric: metrics.Metric, bound: str) -> tuple[Quantity, ...]:
+def _in_readings(name: str, metric: metrics.Metric) -> tuple[Quantity, ...]:
     """A metric of BLEST over that of lowest RTT, in every other reading."""
-    words = f"{words}, {BLEST} / lowest RTT"
+    words = f"{name}, {BLEST} / lowest RTT"
     group = f"{words}, every other reading"
     measure = partial(_over_min_rtt, metric, BLEST)
-    return for_each(f"{words}, {{}}", READINGS, measure, group, bound)
+    return for_each(f"{words}, {{}}", READINGS, measure, group, name)
 
 
 _ON_SECOND = metrics.part("second")
@@ -142,8 +142,8 @@ CLAIMS = {
     ),
     "E11.blest-goodput": claim(_heterogeneous("goodput", metrics.TRANSFER), needs=_reinjects),
     "E11.blest-readings": claim(
-        _in_readings("reinjections", metrics.REINJECTIONS, "E11.blest-reinjections"),
-        _in_readings("goodput", metrics.TRANSFER, "E11.blest-goodput"),
+        _in_readings("reinjections", metrics.REINJECTIONS),
+        _in_readings("goodput", metrics.TRANSFER),
     ),
     "E11.blest-out-of-order": claim(
         _heterogeneous("bytes out of order", metrics.OUT_OF_ORDER), needs=_reinjects

@@ -144,8 +144,8 @@ def jain(results: Results) -> Sample:
     return per_seed(results.rows("runs", network=TORUS), index, "the torus was not measured")
 
 
-_NEXT_TO_TCP = "next to one NewReno flow"
-_RANDOM_LOSS_WORDS = f"{_NEXT_TO_TCP}, 0.5 % random loss"
+NEXT_TO_TCP = "next to one NewReno flow"
+_RANDOM_LOSS_WORDS = f"{NEXT_TO_TCP}, 0.5 % random loss"
 _claim = partial(claim, needs=all_carried)
 
 CLAIMS = {
@@ -154,7 +154,7 @@ CLAIMS = {
         Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2))),
         where=_RANDOM_LOSS_WORDS,
     ),
-    "E10.lia-drop-tail": _claim(*map(_fair_with_drop_tail, SUBFLOWS[1:]), where=_NEXT_TO_TCP),
+    "E10.lia-drop-tail": _claim(*map(_fair_with_drop_tail, SUBFLOWS[1:]), where=NEXT_TO_TCP),
     "E10.lia-sum": _claim(
         _over_tcp(WIFI_3G, TCP_ONE, TCP_TWO), where="goodput over WiFi (one) and 3G (two)"
     ),

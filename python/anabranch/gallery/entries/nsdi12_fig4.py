@@ -76,13 +76,15 @@ def _used(*curves: str) -> Needs:
     return wifi_3g.used(*at.every(curves, (200, 600)))
 
 
+_goodput_claim = partial(claim, where="goodput")
+
+
 def _claims_about(remedied: str, suffix: str = "") -> dict[str, Unnamed]:
     """The claims about MPTCP with both mechanisms that hold for either form of penalisation."""
     return {
-        f"E2.c-m12-never-worse{suffix}": claim(
+        f"E2.c-m12-never-worse{suffix}": _goodput_claim(
             at_every("M1,2 / TCP WiFi", BUFFERS_KB, "kB", lambda kb: _over_wifi(remedied, kb)),
             needs=_used(remedied),
-            where="goodput",
         ),
         f"E2.e-fewer-duplicates{suffix}": claim(
             _fewer_duplicates(remedied),
@@ -95,31 +97,26 @@ _LARGEST_KB = BUFFERS_KB[-1]
 _SINGLE = (TCP_WIFI, wifi_3g.TCP_3G)
 
 CLAIMS = {
-    "E2.a-single-path": claim(
-        _from(100, TCP_WIFI, TCP_WIFI, "WiFi"),
-        _from(100, wifi_3g.TCP_3G, wifi_3g.TCP_3G, "3G"),
-        where="goodput",
+    "E2.a-single-path": _goodput_claim(
+        _from(100, TCP_WIFI, TCP_WIFI, "WiFi"), _from(100, wifi_3g.TCP_3G, wifi_3g.TCP_3G, "3G")
     ),
-    "E2.b-regular-dips": claim(
+    "E2.b-regular-dips": _goodput_claim(
         least(
             "smallest MPTCP / TCP WiFi at any buffer of at most 400 kB",
             {f"MPTCP / TCP WiFi at {kb} kB": _over_wifi(MPTCP, kb) for kb in BUFFERS_KB[:5]},
         ),
         needs=_used(MPTCP),
-        where="goodput",
     ),
-    "E2.g-aggregates": claim(
+    "E2.g-aggregates": _goodput_claim(
         Quantity(
             f"MPTCP / (TCP WiFi + TCP 3G) at {_LARGEST_KB} kB",
             over_sum(*(GOODPUT.values(at(each, _LARGEST_KB)) for each in (MPTCP, *_SINGLE))),
         ),
         needs=_used(MPTCP),
-        where="goodput",
     ),
-    "E2.h-m1-not-enough": claim(
+    "E2.h-m1-not-enough": _goodput_claim(
         Quantity("M1 / M1,2 at 200 kB", GOODPUT.ratio(at(MPTCP_M1, 200), at(MPTCP_M12, 200))),
         needs=_used(MPTCP_M1, MPTCP_M12),
-        where="goodput",
     ),
     **_claims_about(MPTCP_M12),
     "E2.f-monotonic": claim(
@@ -131,8 +128,8 @@ CLAIMS = {
         )
     ),
     **_claims_about(MPTCP_M12_NSDI, "-2012"),
-    "E2.d-both-links-full-2012": claim(
-        _from(600, MPTCP_M12_NSDI, "M1,2"), needs=_used(MPTCP_M12_NSDI), where="goodput"
+    "E2.d-both-links-full-2012": _goodput_claim(
+        _from(600, MPTCP_M12_NSDI, "M1,2"), needs=_used(MPTCP_M12_NSDI)
     ),
 }
 

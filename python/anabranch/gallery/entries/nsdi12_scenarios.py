@@ -139,23 +139,22 @@ def _queue_grows(results: Results) -> str | None:
     return None
 
 
+_goodput_claim = partial(claim, where="goodput")
+
 CLAIMS = {
-    "E3.weak-3g-harms": claim(
+    "E3.weak-3g-harms": _goodput_claim(
         _over_tcp("MPTCP / TCP over WiFi", WEAK, MPTCP, TCP_WIFI),
         needs=_carried("3g", *at.every(WEAK, MPTCP, WEAK_BUFFERS_KB)),
-        where="goodput",
     ),
-    "E3.weak-3g-cured": claim(
+    "E3.weak-3g-cured": _goodput_claim(
         _over_tcp("MPTCP+M1,2 / TCP over WiFi", WEAK, MPTCP_M12, TCP_WIFI),
         needs=_carried("3g", *at.every(WEAK, MPTCP_M12, WEAK_BUFFERS_KB)),
-        where="goodput",
     ),
-    "E3.unequal": claim(
+    "E3.unequal": _goodput_claim(
         _over_tcp("MPTCP+M1,2 / TCP over the faster link", UNEQUAL, MPTCP_M12, TCP),
         needs=_carried("two", *at.every(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB)),
-        where="goodput",
     ),
-    "E3.symmetric": claim(
+    "E3.symmetric": _goodput_claim(
         at_every(
             "|with M1,2 / without − 1|",
             FAST_BUFFERS_KB,
@@ -163,7 +162,6 @@ CLAIMS = {
             lambda kb: GOODPUT.distance(at(SYMMETRIC, MPTCP_M12, kb), at(SYMMETRIC, MPTCP, kb)),
         ),
         needs=_carried("three", *at.every(SYMMETRIC, MPTCP, FAST_BUFFERS_KB)),
-        where="goodput",
     ),
     "E3.memory": claim(
         Quantity("buffers with M3,4 / fixed", ratio(_memory_of(M34), _memory_of(FIXED)), "buffers"),

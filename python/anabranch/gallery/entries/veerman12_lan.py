@@ -14,7 +14,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw, titled
-from anabranch.gallery.registry import bound
+from anabranch.gallery.registry import row
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import outages
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -49,7 +49,7 @@ SESSIONS = {"one session": ("main",), "two sessions": ("main", "second")}
 TWO_TEN_MB = 20.0
 
 TRANSFER_MB = 250
-DOWN_S, UP_S = (bound("E9.lan-robustness", change).high for change in ("DOWN", "UP"))
+DOWN_S, UP_S = (row("E9.lan-robustness").bound(change).high for change in ("DOWN", "UP"))
 """Longest allowed delay of throughput after an interface goes down or comes up."""
 
 _STEP_S, _WINDOW_S = 0.1, 0.5
