@@ -27,6 +27,9 @@ BUILT_PLAYGROUND := $(wildcard python/anabranch/playground/site/index.html)
 PACKAGES := --workspace --exclude anabranch-wasm
 BUILD_RELEASE := cargo build --quiet --release $(PACKAGES)
 
+# Tools that targets install for themselves.
+TOOLS := $(CURDIR)/target/tools
+
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 .PHONY: help install dev demo test check-rust build-test-rust test-rust check-python test-python clean

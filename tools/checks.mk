@@ -1,8 +1,5 @@
 # Checks beyond make test, and a tool of the tests. Included by the Makefile.
 
-# Tools that targets install for themselves.
-TOOLS := $(CURDIR)/target/tools
-
 # The accessibility checker for the browser tests. Without it, they skip that check.
 AXE := $(TOOLS)/axe-core
 

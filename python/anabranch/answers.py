@@ -284,7 +284,7 @@ def _target(
     seed: int | None,
     cell: str | None,
     settings: Mapping[str, Any] | None,
-) -> target.ExplainedRun:
+) -> target.RunToExplain:
     if isinstance(scenario, Scenario):
         return target.of_object(scenario, 1 if seed is None else seed, settings)
     given = Given(os.fspath(scenario), Path(scenario))
@@ -296,7 +296,7 @@ def _target(
     return target.of(Path(scenario), seed, cell, settings=settings)
 
 
-def _predicted(chosen: target.ExplainedRun, pairs: range, on_progress: OnProgress) -> WhatIf:
+def _predicted(chosen: target.RunToExplain, pairs: range, on_progress: OnProgress) -> WhatIf:
     return what_if.predict(chosen.scenario, pairs, on_progress)
 
 

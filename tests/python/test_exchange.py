@@ -221,7 +221,7 @@ def converse(workload: dict[str, Any], direction: str = "download") -> tuple[int
     about = {"name": "x", "number": 1, "duration": 0.5, "warm_up": 0.0, "start": 0.0}
     about |= {"direction": direction, "workload": workload}
     ends = socket.socketpair()
-    flows = [traffic.FlowEnd(role, about, time.time()) for role in ("client", "server")]
+    flows = [traffic.FlowSide(role, about, time.time()) for role in ("client", "server")]
     threads = [
         threading.Thread(target=played, args=(flow, end), daemon=True)
         for flow, end in zip(flows, ends, strict=True)
@@ -233,7 +233,7 @@ def converse(workload: dict[str, Any], direction: str = "download") -> tuple[int
     return flows[0].received, flows[1].received
 
 
-def played(flow: traffic.FlowEnd, end: socket.socket) -> None:
+def played(flow: traffic.FlowSide, end: socket.socket) -> None:
     with end:
         traffic.converse(flow, end)
 
@@ -267,7 +267,7 @@ def test_workloads_send_their_data() -> None:
 
 def test_goodput_counts_from_the_end_of_the_warm_up() -> None:
     about = {"name": "x", "number": 1, "duration": 4.0, "warm_up": 1.0, "start": 0.0}
-    flow = traffic.FlowEnd("client", {**about, "direction": "download"}, time.time() - 2)
+    flow = traffic.FlowSide("client", {**about, "direction": "download"}, time.time() - 2)
     flow.count(1_500_000)
     # 12 Mbit in the 3 s after the warm-up.
     assert flow.report(is_complete=False) == "x: goodput 4.000 Mbit/s, 1500000 bytes in 3.000 s"

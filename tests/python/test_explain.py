@@ -414,7 +414,7 @@ def test_the_numbers_that_order_the_rows_are_visible_in_80_columns(
     delays = np.array([100.0])
     prediction = what_if.Prediction(change, False, gain, gain, slower)
     found = what_if.WhatIf(
-        what_if.ChangeOutcome(np.array([10.0]), delays, delays), [1], [prediction]
+        what_if.SeedOutcomes(np.array([10.0]), delays, delays), [1], [prediction]
     )
     console.show(tables.predictions(found))
     printed = capsys.readouterr().out
@@ -450,7 +450,7 @@ def test_the_best_buffers_are_named_beside_the_others(
         for factor, gain in ((2, twice), (4, four_times))
     ]  # fmt: skip
     none = np.empty(0)
-    found = what_if.WhatIf(what_if.ChangeOutcome(np.array([10.0]), none, none), [1], predictions)
+    found = what_if.WhatIf(what_if.SeedOutcomes(np.array([10.0]), none, none), [1], predictions)
     assert found.finding() == words
 
 
@@ -470,7 +470,7 @@ def test_the_best_change_must_bring_as_much_as_in_advice(
     change = what_if.ScenarioChange("a", {}, count=count)
     prediction = what_if.Prediction(change, True, Estimate(gain, low, gain, 5), None, None)
     none = np.empty(0)
-    found = what_if.WhatIf(what_if.ChangeOutcome(np.array([10.0]), none, none), [1], [prediction])
+    found = what_if.WhatIf(what_if.SeedOutcomes(np.array([10.0]), none, none), [1], [prediction])
     assert found.finding() == words
 
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use anabranch_proto::config::TcpConfig;
 use anabranch_sim::Side;
 use anabranch_sim::driver::{
-    self, App, ConnectionState, ConnectionTotals, Observed, SubflowTotals,
+    self, App, ConnectionProgress, ConnectionTotals, Observed, SubflowTotals,
 };
 use anabranch_sim::scenario::{Connection, Family, Protocol, Scenario};
 use anabranch_sim::workload::{Sender, Sink, Socket};
@@ -462,11 +462,11 @@ impl Observed for KernelHost {
         self.apps[connection].app.sender()
     }
 
-    fn progress(&self, connection: usize) -> ConnectionState {
+    fn progress(&self, connection: usize) -> ConnectionProgress {
         match &self.apps[connection] {
-            KernelApp { failed: true, .. } => ConnectionState::Failed,
-            KernelApp { finished: true, at_end: true, .. } => ConnectionState::Closed,
-            _ => ConnectionState::Underway,
+            KernelApp { failed: true, .. } => ConnectionProgress::Failed,
+            KernelApp { finished: true, at_end: true, .. } => ConnectionProgress::Closed,
+            _ => ConnectionProgress::Underway,
         }
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use anabranch_net::network::Arrival;
 use anabranch_proto::Endpoint;
 use anabranch_sim::driver::{
-    CaptureFile, ConnectionState, EngineHost, Hosts, Observed, Recorder, network,
+    CaptureFile, ConnectionProgress, EngineHost, Hosts, Observed, Recorder, network,
 };
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Capture, RunError, Side, Table};
@@ -259,7 +259,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         let Some(linger) = self.linger else { return };
         let connections = 0..self.scenario.connections.len();
         let is_over = |host: &dyn Observed| {
-            connections.clone().all(|each| host.progress(each) != ConnectionState::Underway)
+            connections.clone().all(|each| host.progress(each) != ConnectionProgress::Underway)
         };
         if observed(&self.hosts).into_iter().all(is_over) {
             self.end = self.end.min(self.clock.now() + linger);

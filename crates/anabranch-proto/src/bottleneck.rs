@@ -55,7 +55,7 @@ struct FlowStatistics {
     past: VecDeque<Interval>,
     /// Mean of the last M intervals' means.
     mean_delay: Option<f64>,
-    totals: LossTotals,
+    totals: SegmentTotals,
     congested: bool,
     /// The other subflows of its group, and for how many intervals they have been the same.
     partners: SubflowSet,
@@ -79,7 +79,7 @@ struct Interval {
 
 /// Segments that a subflow has sent and lost so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LossTotals {
+pub(crate) struct SegmentTotals {
     pub(crate) sent: u64,
     pub(crate) lost: u64,
 }
@@ -132,7 +132,7 @@ impl Detector {
     pub(crate) fn close_interval(
         &mut self,
         now: Instant,
-        totals: impl Fn(SubflowId) -> LossTotals,
+        totals: impl Fn(SubflowId) -> SegmentTotals,
     ) -> Vec<(SubflowId, Bottleneck)> {
         self.interval_end = Some(now + BASE_INTERVAL);
         let mut congested = Vec::new();
@@ -157,7 +157,7 @@ impl FlowStatistics {
             current: Interval::default(),
             past: VecDeque::with_capacity(LONG),
             mean_delay: None,
-            totals: LossTotals::default(),
+            totals: SegmentTotals::default(),
             congested: false,
             partners: SubflowSet::EMPTY,
             unchanged: 0,
@@ -176,7 +176,7 @@ impl FlowStatistics {
         }
     }
 
-    fn close_interval(&mut self, totals: LossTotals, loss_threshold: f64) {
+    fn close_interval(&mut self, totals: SegmentTotals, loss_threshold: f64) {
         self.current.sent += totals.sent.saturating_sub(self.totals.sent) as f64;
         self.current.lost += totals.lost.saturating_sub(self.totals.lost) as f64;
         self.totals = totals;
@@ -393,7 +393,10 @@ mod tests {
             now += BASE_INTERVAL;
             assert!(detector.is_due(now));
             last = detector
-                .close_interval(now, |_| LossTotals { sent: 20 * (interval as u64 + 1), lost: 0 })
+                .close_interval(now, |_| SegmentTotals {
+                    sent: 20 * (interval as u64 + 1),
+                    lost: 0,
+                })
                 .into_iter()
                 .map(|(_, verdict)| verdict)
                 .collect();

@@ -46,8 +46,8 @@ const NO_QLOG: &str = "qlog: this program reads no captures; write one with --pc
 const MAX_CONNECTIONS: usize = 1024;
 const MAX_CONNECTIONS_PER_CLIENT: usize = 256;
 
-/// Reason why the program ends.
-enum ExitReason {
+/// Reason why the program fails.
+enum SupervisorError {
     /// The user has to change something.
     Usage(String),
     /// The system refuses something.
@@ -56,9 +56,9 @@ enum ExitReason {
     Told(u8),
 }
 
-impl From<io::Error> for ExitReason {
+impl From<io::Error> for SupervisorError {
     fn from(error: io::Error) -> Self {
-        ExitReason::System(error)
+        SupervisorError::System(error)
     }
 }
 
@@ -94,34 +94,36 @@ pub fn main(arguments: &[String], program: Program<'_>) -> u8 {
     };
     match done {
         Ok(()) => 0,
-        Err(ExitReason::Usage(message)) => {
+        Err(SupervisorError::Usage(message)) => {
             eprintln!("anabranch-proxy: {message}");
             USAGE
         }
-        Err(ExitReason::System(error)) => {
+        Err(SupervisorError::System(error)) => {
             eprintln!("anabranch-proxy: {error}");
             1
         }
-        Err(ExitReason::Told(status)) => status,
+        Err(SupervisorError::Told(status)) => status,
     }
 }
 
 /// An address of the options that cannot be used is a mistake of the user.
-fn of_worker(error: io::Error) -> ExitReason {
+fn of_worker(error: io::Error) -> SupervisorError {
     match error.kind() {
-        ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => ExitReason::Usage(error.to_string()),
-        _ => ExitReason::System(error),
+        ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => {
+            SupervisorError::Usage(error.to_string())
+        }
+        _ => SupervisorError::System(error),
     }
 }
 
-fn client(options: ClientOptions, program: Program<'_>) -> Result<(), ExitReason> {
-    let options = options.complete().map_err(ExitReason::Usage)?;
+fn client(options: ClientOptions, program: Program<'_>) -> Result<(), SupervisorError> {
+    let options = options.complete().map_err(SupervisorError::Usage)?;
     let common = &options.common;
     let relay = options.relay.as_deref().map(relay_addresses).transpose()?.unwrap_or_default();
     let mut instance = Instance::new(common, "client", program)?;
     let record = instance.prepare(common)?;
     let targets = relay.iter().map(SocketAddr::ip).collect();
-    let named = options.uplinks().map_err(ExitReason::Usage)?;
+    let named = options.uplinks().map_err(SupervisorError::Usage)?;
     let interfaces = named.iter().map(|uplink| uplink.interface.clone()).collect();
     let (regular, neighbours) = (common.uplink.len(), instance.neighbours()?);
     let plan = ClientSetup::new(&instance.name, interfaces, regular, targets, neighbours)?;
@@ -150,8 +152,8 @@ fn client(options: ClientOptions, program: Program<'_>) -> Result<(), ExitReason
     done.and_then(|()| instance.write_qlog())
 }
 
-fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), ExitReason> {
-    let options = options.complete().map_err(ExitReason::Usage)?;
+fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), SupervisorError> {
+    let options = options.complete().map_err(SupervisorError::Usage)?;
     let common = &options.common;
     let mut instance = Instance::new(common, "relay", program)?;
     let record = instance.prepare(common)?;
@@ -159,7 +161,7 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), ExitReason> 
     if interfaces.is_empty() {
         let none = "uplink: this host has no default route; name the interface with --uplink";
         let found = setup::default_interface()?;
-        interfaces.push(found.ok_or_else(|| ExitReason::Usage(none.to_owned()))?);
+        interfaces.push(found.ok_or_else(|| SupervisorError::Usage(none.to_owned()))?);
     }
     let port = options.listen.expect("it was checked");
     let families = relay_families(&interfaces)?;
@@ -186,14 +188,14 @@ fn relay(options: RelayOptions, program: Program<'_>) -> Result<(), ExitReason> 
 }
 
 /// Measure the uplinks, print a table, and write a scenario.
-fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), ExitReason> {
-    let interfaces = options.interfaces().map_err(ExitReason::Usage)?;
-    let budget = options.budget().map_err(ExitReason::Usage)?;
+fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), SupervisorError> {
+    let interfaces = options.interfaces().map_err(SupervisorError::Usage)?;
+    let budget = options.budget().map_err(SupervisorError::Usage)?;
     let relay = relay_addresses(&options.relay)?;
     // A measurement takes long: say before it if the file cannot be written.
     let create = |path| {
         let file = PartFile::create(path, 0o666);
-        file.map_err(|error| ExitReason::Usage(capture_files::named("out", path, &error)))
+        file.map_err(|error| SupervisorError::Usage(capture_files::named("out", path, &error)))
     };
     let common = options.common();
     let out = options.out.as_deref().filter(|_| !common.dry_run).map(create).transpose()?;
@@ -218,7 +220,7 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), ExitRea
     let measured = measurement::read(results)?;
     print!("{}", measurement::table(&interfaces, &measured));
     if !measured.iter().any(|it| matches!(it, Measured::Links { .. })) {
-        return Err(ExitReason::Told(1));
+        return Err(SupervisorError::Told(1));
     }
     if let Some(out) = out {
         out.file().write_all(measurement::scenario(&interfaces, &measured).as_bytes())?;
@@ -228,8 +230,8 @@ fn measure(options: &MeasureOptions, program: Program<'_>) -> Result<(), ExitRea
 }
 
 /// The relay's addresses. This host can use one of them at least.
-fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, ExitReason> {
-    let wrong = |problem: &str| ExitReason::Usage(format!("relay: {problem}"));
+fn relay_addresses(written: &str) -> Result<Vec<SocketAddr>, SupervisorError> {
+    let wrong = |problem: &str| SupervisorError::Usage(format!("relay: {problem}"));
     let found = setup::resolve(written).map_err(|problem| wrong(&problem))?;
     match found.iter().any(|address| Family::of(address.ip()).is_supported()) {
         true => Ok(found),
@@ -243,7 +245,7 @@ fn check_interfaces(
     interfaces: &[String],
     families: &[Family],
     dry_run: bool,
-) -> Result<(), ExitReason> {
+) -> Result<(), SupervisorError> {
     let mut missing = Vec::new();
     for interface in interfaces {
         if !setup::exists(interface)? {
@@ -254,7 +256,7 @@ fn check_interfaces(
         let follows = families.iter().all(|family| family.forwards(interface));
         if !dry_run && (missing.len() == interfaces.len() || !follows) {
             let message = format!("uplink: this host has no interface {interface:?}; see: ip link");
-            return Err(ExitReason::Usage(message));
+            return Err(SupervisorError::Usage(message));
         }
         warn!(uplink = interface, "no such interface, for now");
     }
@@ -262,7 +264,7 @@ fn check_interfaces(
 }
 
 /// Families with which clients reach a relay through these interfaces.
-fn relay_families(interfaces: &[String]) -> Result<Vec<Family>, ExitReason> {
+fn relay_families(interfaces: &[String]) -> Result<Vec<Family>, SupervisorError> {
     let mut families = vec![Family::V4];
     for interface in interfaces {
         if !setup::has_ipv6(interface)? || families.contains(&Family::V6) {
@@ -295,33 +297,37 @@ impl Instance {
         common: &CommonOptions,
         default_name: &str,
         program: Program<'_>,
-    ) -> Result<Self, ExitReason> {
+    ) -> Result<Self, SupervisorError> {
         if common.qlog.is_some() && program.to_qlog.is_none() {
-            return Err(ExitReason::Usage(NO_QLOG.to_owned()));
+            return Err(SupervisorError::Usage(NO_QLOG.to_owned()));
         }
         let to_qlog = program.to_qlog.unwrap_or_default().to_vec();
         let capabilities = rustix::thread::capabilities(None).map_err(io::Error::from)?;
         if !common.dry_run && !capabilities.effective.contains(CapabilitySet::NET_ADMIN) {
             let message = "run it as root: it sets up interfaces, routes and nftables";
-            return Err(ExitReason::Usage(message.to_owned()));
+            return Err(SupervisorError::Usage(message.to_owned()));
         }
         let name = common.name.as_deref().unwrap_or(default_name).to_owned();
         let key = common.secret_file.as_deref().map(read_key).transpose();
-        let key = key.map_err(|problem| ExitReason::Usage(format!("secret_file: {problem}")))?;
-        let owner = find_owner(common.user.as_deref()).map_err(ExitReason::Usage)?;
+        let key =
+            key.map_err(|problem| SupervisorError::Usage(format!("secret_file: {problem}")))?;
+        let owner = find_owner(common.user.as_deref()).map_err(SupervisorError::Usage)?;
         Ok(Instance { name, owner, key, capture: None, results: None, to_qlog })
     }
 
     /// Remove what an earlier process has left, and create the files of a capture. Returns the record of
     /// this process, unless it changes nothing.
-    fn prepare(&mut self, common: &CommonOptions) -> Result<Option<InstanceRecord>, ExitReason> {
+    fn prepare(
+        &mut self,
+        common: &CommonOptions,
+    ) -> Result<Option<InstanceRecord>, SupervisorError> {
         if common.dry_run {
             return Ok(None);
         }
         let opened = InstanceRecord::open(&self.name);
         let (mut record, left) = opened.map_err(|error| match error {
-            RecordError::Running(_) => ExitReason::Usage(error.to_string()),
-            RecordError::File(..) => ExitReason::System(io::Error::other(error)),
+            RecordError::Running(_) => SupervisorError::Usage(error.to_string()),
+            RecordError::File(..) => SupervisorError::System(io::Error::other(error)),
         })?;
         if let Some(left) = left {
             info!(name = self.name, "removing what an earlier process has left");
@@ -329,18 +335,19 @@ impl Instance {
             record.empty();
         }
         if common.qlog.is_some() {
-            capture_files::check_converter(&self.to_qlog, self.owner).map_err(ExitReason::Usage)?;
+            capture_files::check_converter(&self.to_qlog, self.owner)
+                .map_err(SupervisorError::Usage)?;
         }
         // A file belongs to the instance with this name until it ends.
-        self.capture = CaptureFiles::create(common).map_err(ExitReason::Usage)?;
+        self.capture = CaptureFiles::create(common).map_err(SupervisorError::Usage)?;
         Ok(Some(record))
     }
 
     /// The other instances, for the plan of this one's network.
-    fn neighbours(&self) -> Result<Neighbours, ExitReason> {
+    fn neighbours(&self) -> Result<Neighbours, SupervisorError> {
         let full = "name: no further instance fits on this host";
         Neighbours::new(&setup::others(&self.name))
-            .ok_or_else(|| ExitReason::Usage(full.to_owned()))
+            .ok_or_else(|| SupervisorError::Usage(full.to_owned()))
     }
 
     fn assignment(
@@ -365,9 +372,13 @@ impl Instance {
     }
 
     /// Convert the capture, if there is to be a qlog file.
-    fn write_qlog(self) -> Result<(), ExitReason> {
+    fn write_qlog(self) -> Result<(), SupervisorError> {
         let Some(capture) = self.capture else { return Ok(()) };
-        if capture.convert(&self.to_qlog, self.owner)? { Ok(()) } else { Err(ExitReason::Told(1)) }
+        if capture.convert(&self.to_qlog, self.owner)? {
+            Ok(())
+        } else {
+            Err(SupervisorError::Told(1))
+        }
     }
 
     /// Set up the network, run the other process to its end, and take the network down.
@@ -378,7 +389,7 @@ impl Instance {
         network: &Setup,
         mut record: Option<InstanceRecord>,
         following: Option<Following>,
-    ) -> Result<(), ExitReason> {
+    ) -> Result<(), SupervisorError> {
         privileges::keep_those_of_setup()?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -404,7 +415,7 @@ impl Instance {
         assignment: &Assignment,
         mut following: Option<Following>,
         mut signals: Signals,
-    ) -> Result<(), ExitReason> {
+    ) -> Result<(), SupervisorError> {
         let (mut child, mut orders) = self.start(program, assignment).await?;
         // The first look finds changes since the plan was made.
         let changes = following.as_ref().map(|_| NetworkChanges::subscribe()).transpose()?;
@@ -470,13 +481,13 @@ async fn send(orders: &mut ChildStdin, what: &impl serde::Serialize) -> io::Resu
     orders.write_all(line.as_bytes()).await
 }
 
-fn ended(status: ExitStatus) -> Result<(), ExitReason> {
+fn ended(status: ExitStatus) -> Result<(), SupervisorError> {
     match status.code().map(u8::try_from) {
         Some(Ok(0)) => Ok(()),
-        Some(Ok(told)) => Err(ExitReason::Told(told)),
+        Some(Ok(told)) => Err(SupervisorError::Told(told)),
         _ => {
             let message = format!("the process without privileges has ended: {status}");
-            Err(ExitReason::System(io::Error::other(message)))
+            Err(SupervisorError::System(io::Error::other(message)))
         }
     }
 }

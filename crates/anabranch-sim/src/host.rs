@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::custom_policies::{self, CustomPolicies, CustomPoliciesError, Owner, PathNames};
 use crate::scenario::{self, Change, CongestionControl, LinkState, Policy};
 use crate::states::StateSpan;
-use crate::statistics::{ConnectionState, ConnectionTotals, Observed, SubflowTotals};
+use crate::statistics::{ConnectionProgress, ConnectionTotals, Observed, SubflowTotals};
 use crate::topology;
 use crate::workload::{Sender, Sink, Socket};
 
@@ -434,11 +434,11 @@ impl Observed for EngineHost {
         self.arrived_at_engine(connection).map_or(read, |arrived| arrived.bytes.max(read))
     }
 
-    fn progress(&self, connection: usize) -> ConnectionState {
+    fn progress(&self, connection: usize) -> ConnectionProgress {
         match &self.apps[connection] {
-            EngineApp { failed: true, .. } => ConnectionState::Failed,
-            EngineApp { closed: true, .. } => ConnectionState::Closed,
-            _ => ConnectionState::Underway,
+            EngineApp { failed: true, .. } => ConnectionProgress::Failed,
+            EngineApp { closed: true, .. } => ConnectionProgress::Closed,
+            _ => ConnectionProgress::Underway,
         }
     }
 

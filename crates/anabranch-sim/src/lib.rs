@@ -85,7 +85,7 @@ pub mod driver {
     pub use crate::network::network;
     pub use crate::recorder::Recorder;
     pub use crate::statistics::{
-        ConnectionState, ConnectionTotals, FallbackReason, Hosts, Observed, SubflowKey,
+        ConnectionProgress, ConnectionTotals, FallbackReason, Hosts, Observed, SubflowKey,
         SubflowTotals,
     };
     pub use crate::topology::{

@@ -9,7 +9,7 @@ use core::fmt;
 use crate::scenario::{Connection, Scenario};
 use crate::stalls::{Stall, Stalls};
 use crate::statistics::{
-    ConnectionState, ConnectionTotals, FallbackReason, Hosts, Observed, SubflowTotals,
+    ConnectionProgress, ConnectionTotals, FallbackReason, Hosts, Observed, SubflowTotals,
 };
 use crate::topology;
 
@@ -408,7 +408,7 @@ impl Recorder {
             let receiving = connection_stats(now, receiver, index);
             let progress = [sender.progress(index), receiver.progress(index)];
             // The other host sees only that its peer has reset the connection.
-            let aborted = progress.contains(&ConnectionState::Aborted);
+            let aborted = progress.contains(&ConnectionProgress::Aborted);
             let received = receiver.sink(index).received();
             let (begin, end) = self.measured(now, *flow, hosts);
             let reached = flow.reached(now, hosts);
@@ -420,9 +420,9 @@ impl Recorder {
                 connection: number as u32,
                 is_mptcp: sent.is_mptcp,
                 fallback: Name(fallback([stats, receiving])),
-                completed: progress == [ConnectionState::Closed; 2],
+                completed: progress == [ConnectionProgress::Closed; 2],
                 aborted,
-                failed: !aborted && progress.contains(&ConnectionState::Failed),
+                failed: !aborted && progress.contains(&ConnectionProgress::Failed),
                 bytes_written: stats.map_or(received, |stats| stats.bytes_written),
                 bytes_delivered: received,
                 bytes_arrived_measured: reached.arrived.saturating_sub(warm.arrived),

@@ -141,7 +141,7 @@ impl Named for FallbackReason {
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectionState {
+pub enum ConnectionProgress {
     /// The connection is open or will be opened.
     Underway,
     /// Both directions were closed, and all data was acknowledged.
@@ -168,7 +168,7 @@ pub trait Observed {
         self.sink(connection).received()
     }
     /// State of the connection.
-    fn progress(&self, connection: usize) -> ConnectionState;
+    fn progress(&self, connection: usize) -> ConnectionProgress;
     /// When the connection was opened, and when it ended if it has, if that is the time to measure it
     /// for. By default the scenario says when measuring begins, and the workload when it ends.
     fn lifetime(&self, _connection: usize) -> Option<(Instant, Option<Instant>)> {

@@ -100,31 +100,31 @@ impl Analyser {
             state.lacks_options = true;
             self.without_options.entry(at.file).or_insert((0, at.packet)).0 += 1;
         }
-        let step =
+        let context =
             SegmentContext { at, subflow, direction, sighting, options, has_all_options, flags };
-        self.step(&step, is_mptcp);
+        self.process(&context, is_mptcp);
     }
 
     /// Process a segment in a host's order: handshake, signals, data, acknowledgements.
-    fn step(&mut self, step: &SegmentContext<'_>, is_mptcp: bool) {
-        let is_other = self.subflows[step.subflow].is_other_version;
+    fn process(&mut self, context: &SegmentContext<'_>, is_mptcp: bool) {
+        let is_other = self.subflows[context.subflow].is_other_version;
         if is_mptcp && !is_other {
-            self.check_form(step);
+            self.check_form(context);
         }
-        self.handshake(step);
-        let is_decoded = is_mptcp && !self.subflows[step.subflow].is_other_version;
+        self.handshake(context);
+        let is_decoded = is_mptcp && !self.subflows[context.subflow].is_other_version;
         if is_decoded {
-            self.find_connection(step);
-            self.signals(step);
+            self.find_connection(context);
+            self.signals(context);
         }
-        let mut row = self.carry(step, is_decoded);
-        self.acknowledgement(step);
-        self.ending(step);
+        let mut row = self.carry(context, is_decoded);
+        self.acknowledgement(context);
+        self.ending(context);
         if is_mptcp {
-            self.complete_row(step, &mut row);
+            self.complete_row(context, &mut row);
             self.segments.push(&row);
         }
-        self.note_time(step);
+        self.note_time(context);
     }
 
     /// Returns `true` if a segment belongs to the known subflow between its addresses. A new SYN
@@ -162,19 +162,19 @@ impl Analyser {
         index
     }
 
-    fn check_form(&mut self, step: &SegmentContext<'_>) {
-        let whom = self.whom(step);
-        let version = self.version(step);
+    fn check_form(&mut self, context: &SegmentContext<'_>) {
+        let whom = self.whom(context);
+        let version = self.version(context);
         let watch = &mut self.watch;
-        options::faults(step.sighting.segment.options, version, |(rule, clause, text)| {
-            watch.violation(step.at, whom, rule, clause, text);
+        options::faults(context.sighting.segment.options, version, |(rule, clause, text)| {
+            watch.violation(context.at, whom, rule, clause, text);
         });
     }
 
     /// Process FIN and RST.
-    fn ending(&mut self, step: &SegmentContext<'_>) {
-        if step.flags.contains(Flags::RST) {
-            let control = step.options.control.as_deref();
+    fn ending(&mut self, context: &SegmentContext<'_>) {
+        if context.flags.contains(Flags::RST) {
+            let control = context.options.control.as_deref();
             let reason = control.and_then(|control| control.reset);
             let text = match reason {
                 Some(reset) => {
@@ -183,13 +183,13 @@ impl Analyser {
                 }
                 None => String::new(),
             };
-            let first = self.subflows[step.subflow].reset.is_none();
+            let first = self.subflows[context.subflow].reset.is_none();
             if first {
-                self.event(step, "reset", text.clone());
+                self.event(context, "reset", text.clone());
             }
-            self.subflows[step.subflow].reset.get_or_insert(text);
-            self.on_reset(step);
-            self.release(step.subflow);
+            self.subflows[context.subflow].reset.get_or_insert(text);
+            self.on_reset(context);
+            self.release(context.subflow);
         }
     }
 
@@ -207,61 +207,69 @@ impl Analyser {
         }
     }
 
-    fn note_time(&mut self, step: &SegmentContext<'_>) {
-        let subflow = &self.subflows[step.subflow];
+    fn note_time(&mut self, context: &SegmentContext<'_>) {
+        let subflow = &self.subflows[context.subflow];
         let Some(index) = subflow.connection else { return };
-        let host = step.direction ^ usize::from(subflow.is_turned);
+        let host = context.direction ^ usize::from(subflow.is_turned);
         let connection = &mut self.connections[index as usize];
-        connection.end = connection.end.max(step.at.time);
-        if step.sighting.segment.payload_len > 0 {
-            connection.first_data[host].get_or_insert(step.at.time);
-            connection.last_data[host] = Some(step.at.time);
+        connection.end = connection.end.max(context.at.time);
+        if context.sighting.segment.payload_len > 0 {
+            connection.first_data[host].get_or_insert(context.at.time);
+            connection.last_data[host] = Some(context.at.time);
         }
     }
 
     /// The subflow and the direction of a segment.
-    pub(crate) fn whom(&self, step: &SegmentContext<'_>) -> Whom {
-        let subflow = &self.subflows[step.subflow];
+    pub(crate) fn whom(&self, context: &SegmentContext<'_>) -> Whom {
+        let subflow = &self.subflows[context.subflow];
         Whom {
             connection: subflow.connection,
-            subflow: step.subflow as u32,
-            direction: (step.direction ^ usize::from(subflow.is_turned)) as u8,
+            subflow: context.subflow as u32,
+            direction: (context.direction ^ usize::from(subflow.is_turned)) as u8,
         }
     }
 
-    pub(crate) fn event(&mut self, step: &SegmentContext<'_>, name: &'static str, detail: String) {
-        let whom = self.whom(step);
-        self.watch.event(step.at, whom, name, detail);
+    pub(crate) fn event(
+        &mut self,
+        context: &SegmentContext<'_>,
+        name: &'static str,
+        detail: String,
+    ) {
+        let whom = self.whom(context);
+        self.watch.event(context.at, whom, name, detail);
     }
 
-    pub(crate) fn violation(&mut self, step: &SegmentContext<'_>, rule: Rule, text: String) {
-        self.violation_with(step, &[], rule, text);
+    pub(crate) fn violation(&mut self, context: &SegmentContext<'_>, rule: Rule, text: String) {
+        self.violation_with(context, &[], rule, text);
     }
 
     /// Record a violation that concerns `others` as well.
     pub(crate) fn violation_with(
         &mut self,
-        step: &SegmentContext<'_>,
+        context: &SegmentContext<'_>,
         others: &[At],
         rule: Rule,
         text: String,
     ) {
-        let whom = self.whom(step);
-        let clause = rule.clause_in(self.version(step));
-        self.watch.violation_with(step.at, others, whom, rule, clause, text);
+        let whom = self.whom(context);
+        let clause = rule.clause_in(self.version(context));
+        self.watch.violation_with(context.at, others, whom, rule, clause, text);
     }
 
     /// The version of Multipath TCP of a segment's connection, if it is known.
-    pub(crate) fn version(&self, step: &SegmentContext<'_>) -> Option<Version> {
-        let connection = self.subflows[step.subflow].connection?;
+    pub(crate) fn version(&self, context: &SegmentContext<'_>) -> Option<Version> {
+        let connection = self.subflows[context.subflow].connection?;
         self.connections[connection as usize].version()
     }
 
     /// The connection of a segment's subflow, and which of its hosts sent the segment.
-    pub(crate) fn home(&mut self, step: &SegmentContext<'_>) -> Option<(&mut Connection, usize)> {
-        let subflow = &self.subflows[step.subflow];
+    pub(crate) fn home(
+        &mut self,
+        context: &SegmentContext<'_>,
+    ) -> Option<(&mut Connection, usize)> {
+        let subflow = &self.subflows[context.subflow];
         let index = subflow.connection?;
-        let host = step.direction ^ usize::from(subflow.is_turned);
+        let host = context.direction ^ usize::from(subflow.is_turned);
         Some((&mut self.connections[index as usize], host))
     }
 
@@ -282,15 +290,15 @@ impl Analyser {
     }
 
     /// The segment's row in the table of segments.
-    pub(crate) fn row(&self, step: &SegmentContext<'_>) -> SegmentRow {
-        let segment = &step.sighting.segment;
+    pub(crate) fn row(&self, context: &SegmentContext<'_>) -> SegmentRow {
+        let segment = &context.sighting.segment;
         SegmentRow {
-            time: step.at.time.as_nanos(),
-            file: step.at.file,
-            packet: step.at.packet,
-            subflow: step.subflow as u32,
-            direction: step.direction as u8,
-            flags: step.flags.0,
+            time: context.at.time.as_nanos(),
+            file: context.at.file,
+            packet: context.at.packet,
+            subflow: context.subflow as u32,
+            direction: context.direction as u8,
+            flags: context.flags.0,
             kind: SegmentKind::None,
             seq: segment.header.seq.0,
             ack: segment.header.ack.0,
@@ -298,7 +306,7 @@ impl Analyser {
             window: None,
             dsn: None,
             data_ack: None,
-            sack: FirstSack::of(&step.options.sack, segment.header.ack),
+            sack: FirstSack::of(&context.options.sack, segment.header.ack),
         }
     }
 }

@@ -14,15 +14,15 @@ use crate::words::counted;
 impl Analyser {
     /// Assign a subflow without captured handshake to the connection with close data sequence
     /// numbers.
-    pub(crate) fn find_connection(&mut self, step: &SegmentContext<'_>) {
-        let Some(dss) = step.options.dss else { return };
-        let subflow = &self.subflows[step.subflow];
+    pub(crate) fn find_connection(&mut self, context: &SegmentContext<'_>) {
+        let Some(dss) = context.options.dss else { return };
+        let subflow = &self.subflows[context.subflow];
         if subflow.connection.is_some() {
             return;
         }
         let token = subflow.join.token;
         if let Some(known) = token.and_then(|token| self.unknown_tokens.get(&token)).copied() {
-            return self.attach(step.subflow, known, false);
+            return self.attach(context.subflow, known, false);
         }
         let wide = |number| match number {
             WideOrNarrow::Wide(number) => Some(number),
@@ -30,20 +30,20 @@ impl Analyser {
         };
         let sent = dss.mapping.and_then(|mapping| wide(mapping.data_seq));
         let acknowledged = dss.data_ack.and_then(wide);
-        let numbers = [(sent, step.direction), (acknowledged, 1 - step.direction)];
+        let numbers = [(sent, context.direction), (acknowledged, 1 - context.direction)];
         for (number, direction) in numbers {
             let Some(number) = number else { continue };
             if let Some((connection, host)) = self.owner_of(number) {
-                return self.attach(step.subflow, connection, host != direction);
+                return self.attach(context.subflow, connection, host != direction);
             }
         }
-        let index = self.begin(step.subflow, Protocol::Mptcp(None), step.at);
+        let index = self.begin(context.subflow, Protocol::Mptcp(None), context.at);
         self.begun.push(index);
         if let Some(token) = token {
             self.unknown_tokens.insert(token, index);
         }
         let text = "opened before the capture, keys unknown".into();
-        self.event(step, "begun_before", text);
+        self.event(context, "begun_before", text);
     }
 
     /// The connection and the host whose data sequence numbers are close to this number.
@@ -56,107 +56,107 @@ impl Analyser {
     }
 
     /// Process the payload and the mapping of a segment, and return the segment's row.
-    pub(crate) fn carry(&mut self, step: &SegmentContext<'_>, is_decoded: bool) -> SegmentRow {
-        let mut row = self.row(step);
-        let segment = &step.sighting.segment;
-        let seq = segment.header.seq + u32::from(step.flags.contains(Flags::SYN));
-        if step.flags.contains(Flags::RST) {
+    pub(crate) fn carry(&mut self, context: &SegmentContext<'_>, is_decoded: bool) -> SegmentRow {
+        let mut row = self.row(context);
+        let segment = &context.sighting.segment;
+        let seq = segment.header.seq + u32::from(context.flags.contains(Flags::SYN));
+        if context.flags.contains(Flags::RST) {
             return row;
         }
-        let half = &mut self.subflows[step.subflow].halves[step.direction];
+        let half = &mut self.subflows[context.subflow].halves[context.direction];
         let start = half.place(seq);
         let end = start + segment.payload_len as i64;
-        if step.flags.contains(Flags::SYN) {
+        if context.flags.contains(Flags::SYN) {
             half.in_syn = half.in_syn.max(end - start);
         }
         if is_decoded {
-            self.mapping(step, (start, end), &mut row);
+            self.mapping(context, (start, end), &mut row);
         }
-        if step.flags.contains(Flags::FIN) {
-            self.subflows[step.subflow].halves[step.direction].fin = Some(end);
-            self.event_once_fin(step, end);
+        if context.flags.contains(Flags::FIN) {
+            self.subflows[context.subflow].halves[context.direction].fin = Some(end);
+            self.event_once_fin(context, end);
         }
         if end > start {
-            self.payload(step, (start, end), is_decoded, &mut row);
+            self.payload(context, (start, end), is_decoded, &mut row);
         }
         row
     }
 
-    fn event_once_fin(&mut self, step: &SegmentContext<'_>, end: i64) {
-        if self.subflows[step.subflow].halves[step.direction].next <= end {
-            let half = &mut self.subflows[step.subflow].halves[step.direction];
+    fn event_once_fin(&mut self, context: &SegmentContext<'_>, end: i64) {
+        if self.subflows[context.subflow].halves[context.direction].next <= end {
+            let half = &mut self.subflows[context.subflow].halves[context.direction];
             if half.seen.count(end, end + 1) == 0 && half.acked.unwrap_or(0) <= end {
-                self.event(step, "fin", String::new());
+                self.event(context, "fin", String::new());
             }
         }
     }
 
     /// Process a mapping declared by DSS, or by MP_CAPABLE with the first data.
-    fn mapping(&mut self, step: &SegmentContext<'_>, payload: (i64, i64), row: &mut SegmentRow) {
-        let capable = step.options.control.as_deref().and_then(|control| control.capable);
+    fn mapping(&mut self, context: &SegmentContext<'_>, payload: (i64, i64), row: &mut SegmentRow) {
+        let capable = context.options.control.as_deref().and_then(|control| control.capable);
         if let Some(CapableKeys::WithData { data_len, checksum, .. }) =
             capable.map(|capable| capable.keys)
         {
-            let Some((connection, host)) = self.home(step) else { return };
+            let Some((connection, host)) = self.home(context) else { return };
             // RFC 8684 §3.1: MP_CAPABLE maps the first bytes of the connection.
             let Some(base) = connection.streams[host].base() else { return };
             let data_seq = WideOrNarrow::Wide(base);
             // RFC 8684 appendix B: after the bytes of the SYN that the peer has taken.
-            let half = &self.subflows[step.subflow].halves[step.direction];
+            let half = &self.subflows[context.subflow].halves[context.direction];
             let in_syn = half.in_syn.min(half.acked.unwrap_or(0).max(0));
             let subflow_seq = SeqNumber(1 + in_syn as u32);
             let first = Mapping { data_seq, subflow_seq, len: data_len, checksum };
-            return self.declare(step, first, false, payload, row);
+            return self.declare(context, first, false, payload, row);
         }
-        let Some(dss) = step.options.dss else { return };
+        let Some(dss) = context.options.dss else { return };
         if let Some(mapping) = dss.mapping {
-            self.declare(step, mapping, dss.data_fin, payload, row);
+            self.declare(context, mapping, dss.data_fin, payload, row);
         }
     }
 
     fn declare(
         &mut self,
-        step: &SegmentContext<'_>,
+        context: &SegmentContext<'_>,
         mapping: Mapping,
         data_fin: bool,
         payload: (i64, i64),
         row: &mut SegmentRow,
     ) {
-        self.check_checksum_presence(step, mapping);
-        let Some((connection, host)) = self.home(step) else { return };
+        self.check_checksum_presence(context, mapping);
+        let Some((connection, host)) = self.home(context) else { return };
         let stream = &mut connection.streams[host];
         let data = stream.place(mapping.data_seq);
         let number = stream.number(data);
         if data.abs_diff(stream.next) > FAR {
             if stream.is_exact && connection.is_checked() {
                 let text = format!("DSN {} is far from the other DSNs", number.unwrap_or_default());
-                self.violation(step, Rule::OutsideWindow, text);
+                self.violation(context, Rule::OutsideWindow, text);
             }
             return;
         }
         row.dsn = number;
         if mapping.len == 0 {
-            return self.infinite_mapping(step, mapping, data);
+            return self.infinite_mapping(context, mapping, data);
         }
         let bytes = mapping.len - u16::from(data_fin);
         if data_fin {
-            self.data_fin(step, data + i64::from(bytes));
+            self.data_fin(context, data + i64::from(bytes));
         }
         if bytes > 0 {
-            self.declare_bytes(step, mapping, bytes, data, payload);
+            self.declare_bytes(context, mapping, bytes, data, payload);
         } else if let (Some(checksum), Some(number)) =
-            (mapping.checksum, self.whole_number(step, data))
+            (mapping.checksum, self.whole_number(context, data))
         {
             // A DATA_FIN without data: the checksum covers only the pseudo-header.
-            let sum = Sum::new(checksum, number, mapping.subflow_seq, mapping.len, step.at);
-            self.judge_sum(step, &sum, 0);
+            let sum = Sum::new(checksum, number, mapping.subflow_seq, mapping.len, context.at);
+            self.judge_sum(context, &sum, 0);
         }
     }
 
     /// The data sequence number of a place, if all of its 64 bits are known: checksums cover them.
     /// `None` as well if the hosts are not known to use checksums.
-    fn whole_number(&mut self, step: &SegmentContext<'_>, place: i64) -> Option<DataSeq> {
-        let (connection, host) = self.home(step)?;
+    fn whole_number(&mut self, context: &SegmentContext<'_>, place: i64) -> Option<DataSeq> {
+        let (connection, host) = self.home(context)?;
         let is_checked = connection.is_checked() && connection.has_checksums() == Some(true);
         let stream = &connection.streams[host];
         (is_checked && !stream.is_narrow).then(|| stream.number(place).map(DataSeq))?
@@ -165,21 +165,21 @@ impl Analyser {
     /// Process a mapping of `bytes` bytes to the data at offset `data`.
     fn declare_bytes(
         &mut self,
-        step: &SegmentContext<'_>,
+        context: &SegmentContext<'_>,
         mapping: Mapping,
         bytes: u16,
         data: i64,
         payload: (i64, i64),
     ) {
-        let seq = step.sighting.segment.header.seq;
+        let seq = context.sighting.segment.header.seq;
         let Mapping { subflow_seq, len, checksum, .. } = mapping;
-        let number = self.whole_number(step, data);
-        let half = &mut self.subflows[step.subflow].halves[step.direction];
+        let number = self.whole_number(context, data);
+        let half = &mut self.subflows[context.subflow].halves[context.direction];
         let start = half.place_of_ssn(subflow_seq, seq);
         let end = start + i64::from(bytes);
         let sum = checksum
             .zip(number)
-            .map(|(checksum, number)| Sum::new(checksum, number, subflow_seq, len, step.at));
+            .map(|(checksum, number)| Sum::new(checksum, number, subflow_seq, len, context.at));
         let declared = half.declare((start, end), data, sum, &mut self.watch.held);
         let is_exact = half.is_exact;
         let was_unmapped =
@@ -187,16 +187,16 @@ impl Analyser {
         // RFC 8684 §3.3.1: a mapping applies to some of the segment that carries it.
         if is_exact && (end <= payload.0 || start >= payload.1) {
             let text = format!("mapping of {bytes} bytes that are not in its segment");
-            self.data_violation(step, Rule::MappingElsewhere, text);
+            self.data_violation(context, Rule::MappingElsewhere, text);
         }
         // RFC 8684 §3.3.1: a declared mapping does not change.
         if is_exact && declared == Declared::Changed {
             let text = format!("bytes from SSN {} on had another mapping before", subflow_seq.0);
-            self.data_violation(step, Rule::MappingChanged, text);
+            self.data_violation(context, Rule::MappingChanged, text);
         }
         for (from, to) in was_unmapped {
             let mut held = self.watch.held;
-            let Some((connection, host)) = self.home(step) else { return };
+            let Some((connection, host)) = self.home(context) else { return };
             let stream = &mut connection.streams[host];
             let data = data + (from - start);
             stream.bytes += stream.record(data, data + (to - from), None, &mut held).new as u64;
@@ -204,8 +204,8 @@ impl Analyser {
         }
     }
 
-    fn check_checksum_presence(&mut self, step: &SegmentContext<'_>, mapping: Mapping) {
-        let Some((connection, _)) = self.home(step) else { return };
+    fn check_checksum_presence(&mut self, context: &SegmentContext<'_>, mapping: Mapping) {
+        let Some((connection, _)) = self.home(context) else { return };
         if mapping.len == 0 || !connection.is_checked() {
             return;
         }
@@ -213,52 +213,52 @@ impl Analyser {
         match (connection.has_checksums(), mapping.checksum) {
             (Some(true), None) => {
                 let text = "no checksum, although the SYNs negotiated checksums".into();
-                self.violation(step, Rule::ChecksumMissing, text);
+                self.violation(context, Rule::ChecksumMissing, text);
             }
             (Some(false), Some(_)) => {
                 let text = "a checksum, although the SYNs negotiated none".into();
-                self.violation(step, Rule::ChecksumUnexpected, text);
+                self.violation(context, Rule::ChecksumUnexpected, text);
             }
             _ => {}
         }
     }
 
     /// Process an infinite mapping: from here on the connection is TCP. RFC 8684 §3.7.
-    fn infinite_mapping(&mut self, step: &SegmentContext<'_>, mapping: Mapping, data: i64) {
-        let seq = step.sighting.segment.header.seq;
-        let half = &mut self.subflows[step.subflow].halves[step.direction];
+    fn infinite_mapping(&mut self, context: &SegmentContext<'_>, mapping: Mapping, data: i64) {
+        let seq = context.sighting.segment.header.seq;
+        let half = &mut self.subflows[context.subflow].halves[context.direction];
         let start = half.place_of_ssn(mapping.subflow_seq, seq);
         let first = half.infinite.is_none();
         half.infinite.get_or_insert((start, data));
         let from = half.infinite.map_or(start, |(from, _)| from);
         remove_unmapped(half, from, i64::MAX);
-        let Some((connection, host)) = self.home(step) else { return };
-        connection.gave_up[host].get_or_insert(step.at.time);
+        let Some((connection, host)) = self.home(context) else { return };
+        connection.gave_up[host].get_or_insert(context.at.time);
         if first {
-            self.event(step, "infinite_mapping", format!("from SSN {}", mapping.subflow_seq.0));
+            self.event(context, "infinite_mapping", format!("from SSN {}", mapping.subflow_seq.0));
         }
-        self.fall_back(step, "infinite mapping");
+        self.fall_back(context, "infinite mapping");
     }
 
-    fn data_fin(&mut self, step: &SegmentContext<'_>, place: i64) {
+    fn data_fin(&mut self, context: &SegmentContext<'_>, place: i64) {
         let Analyser { subflows, connections, watch, .. } = self;
-        let Some((connection, host)) = home(subflows, connections, step) else { return };
+        let Some((connection, host)) = home(subflows, connections, context) else { return };
         let stream = &mut connection.streams[host];
         match stream.fin {
             None => {
                 stream.fin = Some(place);
                 stream.record(place, place + 1, None, &mut watch.held);
                 let beyond = stream.next > place + 1;
-                self.event(step, "data_fin", format!("after {place} bytes"));
+                self.event(context, "data_fin", format!("after {place} bytes"));
                 if beyond {
                     let text = "the DATA_FIN precedes data that was sent".into();
-                    self.data_violation(step, Rule::DataAfterFin, text);
+                    self.data_violation(context, Rule::DataAfterFin, text);
                 }
             }
             // RFC 8684 §3.3.3: the data has one end.
             Some(known) if known != place => {
                 let text = format!("DATA_FIN after {place} bytes, previously after {known}");
-                self.data_violation(step, Rule::DataFinMoved, text);
+                self.data_violation(context, Rule::DataFinMoved, text);
             }
             Some(_) => {}
         }
@@ -267,13 +267,13 @@ impl Analyser {
     /// Process the payload at `start..end` of its subflow.
     fn payload(
         &mut self,
-        step: &SegmentContext<'_>,
+        context: &SegmentContext<'_>,
         (start, end): (i64, i64),
         is_decoded: bool,
         row: &mut SegmentRow,
     ) {
-        let segment = &step.sighting.segment;
-        let half = &mut self.subflows[step.subflow].halves[step.direction];
+        let segment = &context.sighting.segment;
+        let half = &mut self.subflows[context.subflow].halves[context.direction];
         let fresh = half.send(start, end);
         let again = (end - start) - fresh;
         half.segments += 1;
@@ -281,57 +281,61 @@ impl Analyser {
         half.retransmitted += again as u64;
         row.kind = if fresh == 0 { SegmentKind::Retransmission } else { SegmentKind::New };
         if !is_decoded
-            || self.subflows[step.subflow].connection.is_none()
-            || step.flags.contains(Flags::SYN)
+            || self.subflows[context.subflow].connection.is_none()
+            || context.flags.contains(Flags::SYN)
         {
             return;
         }
-        let taken = self.process_data(step, (start, end), row);
-        if !step.has_all_options {
+        let taken = self.process_data(context, (start, end), row);
+        if !context.has_all_options {
             let known = taken.new + taken.repeated;
-            let half = &mut self.subflows[step.subflow].halves[step.direction];
+            let half = &mut self.subflows[context.subflow].halves[context.direction];
             half.unknown += (fresh - known).max(0) as u64;
         }
         let repeated = (taken.repeated - again).max(0);
-        let half = &mut self.subflows[step.subflow].halves[step.direction];
+        let half = &mut self.subflows[context.subflow].halves[context.direction];
         half.reinjected += repeated as u64;
         if fresh > 0 && taken.new == 0 && repeated > 0 {
             row.kind = SegmentKind::Reinjection;
         }
         let sums = match fresh > 0 {
-            true => {
-                half.sum_up(step.at, start, segment.payload, segment.is_cut(), &mut self.watch.held)
-            }
+            true => half.sum_up(
+                context.at,
+                start,
+                segment.payload,
+                segment.is_cut(),
+                &mut self.watch.held,
+            ),
             false => Vec::new(),
         };
-        if let Some((connection, host)) = self.home(step) {
+        if let Some((connection, host)) = self.home(context) {
             connection.streams[host].bytes += taken.new as u64;
             connection.streams[host].repeated += repeated as u64;
         }
         for (from, sum) in sums {
-            self.judge_sum(step, &sum, from);
+            self.judge_sum(context, &sum, from);
         }
-        let is_exact = self.subflows[step.subflow].halves[step.direction].is_exact;
+        let is_exact = self.subflows[context.subflow].halves[context.direction].is_exact;
         if let Some(place) = taken.differs_at.filter(|_| is_exact) {
             let text = format!("byte {place} of the data differs from the byte sent before");
-            self.data_violation(step, Rule::DifferentData, text);
+            self.data_violation(context, Rule::DifferentData, text);
         }
     }
 
     /// Process the data that the subflow's bytes `start..end` map to.
     fn process_data(
         &mut self,
-        step: &SegmentContext<'_>,
+        context: &SegmentContext<'_>,
         (start, end): (i64, i64),
         row: &mut SegmentRow,
     ) -> Taken {
-        let segment = &step.sighting.segment;
+        let segment = &context.sighting.segment;
         let mut all = Taken::default();
         let (mut at, mut beyond, mut after_fin) = (start, None, false);
         {
             let Analyser { subflows, connections, watch, .. } = self;
-            let Some((connection, host)) = home(subflows, connections, step) else { return all };
-            let half = &mut subflows[step.subflow].halves[step.direction];
+            let Some((connection, host)) = home(subflows, connections, context) else { return all };
+            let half = &mut subflows[context.subflow].halves[context.direction];
             let stream = &mut connection.streams[host];
             while at < end {
                 let (to, data) = half.mapped(at, end);
@@ -350,9 +354,9 @@ impl Analyser {
                     });
                     beyond = beyond.or(edge.map(|edge| data + len - edge));
                     after_fin |= stream.fin.is_some_and(|fin| data + len > fin);
-                } else if step.has_all_options {
+                } else if context.has_all_options {
                     half.unmapped.insert(at, to);
-                    half.first_unmapped.get_or_insert(step.at);
+                    half.first_unmapped.get_or_insert(context.at);
                 }
                 at = to;
             }
@@ -361,19 +365,19 @@ impl Analyser {
             // RFC 8684 §3.3.4 and §3.3.5: data ends before DATA_ACK + receive window, an edge that
             // never moves back.
             let text = format!("{beyond} bytes beyond the receive window");
-            self.data_violation(step, Rule::OutsideWindow, text);
+            self.data_violation(context, Rule::OutsideWindow, text);
         }
         if after_fin {
             // RFC 8684 §3.3.3: the DATA_FIN ends the data.
-            self.data_violation(step, Rule::DataAfterFin, "data after the DATA_FIN".into());
+            self.data_violation(context, Rule::DataAfterFin, "data after the DATA_FIN".into());
         }
         all
     }
 
-    fn judge_sum(&mut self, step: &SegmentContext<'_>, sum: &Sum, start: i64) {
+    fn judge_sum(&mut self, context: &SegmentContext<'_>, sum: &Sum, start: i64) {
         match sum.verifies(start) {
             Some(true) => {
-                if let Some((connection, _)) = self.home(step) {
+                if let Some((connection, _)) = self.home(context) {
                     connection.checksums_right += 1;
                 }
             }
@@ -387,8 +391,8 @@ impl Analyser {
                     counted(u64::from(sum.len), "byte", "bytes"),
                     if carried.is_empty() { "" } else { " in " },
                 );
-                if self.is_checked(step) {
-                    self.violation_with(step, &sum.places(), Rule::ChecksumWrong, text);
+                if self.is_checked(context) {
+                    self.violation_with(context, &sum.places(), Rule::ChecksumWrong, text);
                 }
             }
             None => {}
@@ -396,25 +400,25 @@ impl Analyser {
     }
 
     /// Process a segment's acknowledgement and its window.
-    pub(crate) fn acknowledgement(&mut self, step: &SegmentContext<'_>) {
-        if step.flags.contains(Flags::RST) || !step.flags.contains(Flags::ACK) {
-            return self.open_window(step, None);
+    pub(crate) fn acknowledgement(&mut self, context: &SegmentContext<'_>) {
+        if context.flags.contains(Flags::RST) || !context.flags.contains(Flags::ACK) {
+            return self.open_window(context, None);
         }
-        let ack = step.sighting.segment.header.ack;
-        let half = &mut self.subflows[step.subflow].halves[1 - step.direction];
+        let ack = context.sighting.segment.header.ack;
+        let half = &mut self.subflows[context.subflow].halves[1 - context.direction];
         let place = half.place(ack);
-        half.acknowledge(place, step.at.time, &mut self.watch.held);
-        let data_ack = step.options.dss.and_then(|dss| dss.data_ack);
-        self.open_window(step, data_ack);
+        half.acknowledge(place, context.at.time, &mut self.watch.held);
+        let data_ack = context.options.dss.and_then(|dss| dss.data_ack);
+        self.open_window(context, data_ack);
     }
 
-    fn open_window(&mut self, step: &SegmentContext<'_>, data_ack: Option<WideOrNarrow>) {
-        if step.flags.contains(Flags::RST) || self.subflows[step.subflow].is_other_version {
+    fn open_window(&mut self, context: &SegmentContext<'_>, data_ack: Option<WideOrNarrow>) {
+        if context.flags.contains(Flags::RST) || self.subflows[context.subflow].is_other_version {
             return;
         }
-        let window = self.subflows[step.subflow].window(step);
+        let window = self.subflows[context.subflow].window(context);
         let Analyser { subflows, connections, watch, .. } = self;
-        let Some((connection, host)) = home(subflows, connections, step) else { return };
+        let Some((connection, host)) = home(subflows, connections, context) else { return };
         if !connection.is_mptcp() {
             return;
         }
@@ -431,13 +435,13 @@ impl Analyser {
             }
             from = place;
             if checked && place.abs_diff(stream.next) <= FAR {
-                stream.note_data_ack(place, step.at.time);
+                stream.note_data_ack(place, context.at.time);
             }
             stream.last_ack_beyond = checked && place > stream.next;
             if stream.last_ack_beyond {
                 beyond = Some(place - stream.next);
             } else if checked {
-                stream.acknowledge(place, step.at.time, &mut watch.held);
+                stream.acknowledge(place, context.at.time, &mut watch.held);
             }
         }
         if let (Some(window), None) = (window, beyond)
@@ -450,26 +454,26 @@ impl Analyser {
             // RFC 8684 §3.3.2: a DATA_ACK is the next number expected. It may repeat or lag, but not
             // lead.
             let text = format!("DATA_ACK of {beyond} bytes more than were sent");
-            self.data_violation(step, Rule::AckBeyondData, text);
+            self.data_violation(context, Rule::AckBeyondData, text);
         }
     }
 
     /// Record a violation about data, unless the connection has fallen back to TCP.
-    fn data_violation(&mut self, step: &SegmentContext<'_>, rule: Rule, text: String) {
-        if self.is_checked(step) {
-            self.violation(step, rule, text);
+    fn data_violation(&mut self, context: &SegmentContext<'_>, rule: Rule, text: String) {
+        if self.is_checked(context) {
+            self.violation(context, rule, text);
         }
     }
 
-    fn is_checked(&mut self, step: &SegmentContext<'_>) -> bool {
-        self.home(step).is_some_and(|(connection, _)| connection.is_checked())
+    fn is_checked(&mut self, context: &SegmentContext<'_>) -> bool {
+        self.home(context).is_some_and(|(connection, _)| connection.is_checked())
     }
 
     /// Add window and DATA_ACK to the row of a segment.
-    pub(crate) fn complete_row(&mut self, step: &SegmentContext<'_>, row: &mut SegmentRow) {
-        row.window = self.subflows[step.subflow].window(step);
-        let data_ack = step.options.dss.and_then(|dss| dss.data_ack);
-        let Some((connection, host)) = self.home(step) else { return };
+    pub(crate) fn complete_row(&mut self, context: &SegmentContext<'_>, row: &mut SegmentRow) {
+        row.window = self.subflows[context.subflow].window(context);
+        let data_ack = context.options.dss.and_then(|dss| dss.data_ack);
+        let Some((connection, host)) = self.home(context) else { return };
         if let Some(data_ack) = data_ack {
             let stream = &mut connection.streams[1 - host];
             let place = stream.place(data_ack);
@@ -480,12 +484,13 @@ impl Analyser {
 
 impl Subflow {
     /// The receive window of a segment in bytes, if the window scale is known.
-    fn window(&self, step: &SegmentContext<'_>) -> Option<u64> {
-        let window = u64::from(step.sighting.segment.header.window);
-        if step.flags.contains(Flags::SYN) {
+    fn window(&self, context: &SegmentContext<'_>) -> Option<u64> {
+        let window = u64::from(context.sighting.segment.header.window);
+        if context.flags.contains(Flags::SYN) {
             return Some(window);
         }
-        let [own, other] = [step.direction, 1 - step.direction].map(|side| &self.halves[side]);
+        let [own, other] =
+            [context.direction, 1 - context.direction].map(|side| &self.halves[side]);
         let knows_syn = |half: &Half| half.is_exact && half.has_syn_options;
         if !knows_syn(own) || !knows_syn(other) || self.kind == SubflowKind::Begun {
             return None;
@@ -509,10 +514,10 @@ fn remove_unmapped(half: &mut Half, start: i64, end: i64) -> Vec<(i64, i64)> {
 fn home<'c>(
     subflows: &[Subflow],
     connections: &'c mut [Connection],
-    step: &SegmentContext<'_>,
+    context: &SegmentContext<'_>,
 ) -> Option<(&'c mut Connection, usize)> {
-    let subflow = &subflows[step.subflow];
-    let host = step.direction ^ usize::from(subflow.is_turned);
+    let subflow = &subflows[context.subflow];
+    let host = context.direction ^ usize::from(subflow.is_turned);
     Some((connections.get_mut(subflow.connection? as usize)?, host))
 }
 

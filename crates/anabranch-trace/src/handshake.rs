@@ -11,60 +11,60 @@ use crate::subflow::SubflowKind;
 
 impl Analyser {
     /// Follow the handshake of a subflow.
-    pub(crate) fn handshake(&mut self, step: &SegmentContext<'_>) {
-        let flags = step.flags;
+    pub(crate) fn handshake(&mut self, context: &SegmentContext<'_>) {
+        let flags = context.flags;
         if flags.contains(Flags::RST) {
             return;
         }
-        let segment = &step.sighting.segment;
+        let segment = &context.sighting.segment;
         if flags.contains(Flags::SYN) {
-            let half = &mut self.subflows[step.subflow].halves[step.direction];
+            let half = &mut self.subflows[context.subflow].halves[context.direction];
             half.set_syn(segment.header.seq);
-            half.window_scale = step.options.window_scale;
-            half.mss = step.options.mss;
-            half.has_syn_options = step.has_all_options;
-            if flags.contains(Flags::ACK) { self.syn_ack(step) } else { self.syn(step) }
+            half.window_scale = context.options.window_scale;
+            half.mss = context.options.mss;
+            half.has_syn_options = context.has_all_options;
+            if flags.contains(Flags::ACK) { self.syn_ack(context) } else { self.syn(context) }
         } else {
-            self.after_syns(step);
+            self.after_syns(context);
         }
     }
 
-    fn syn(&mut self, step: &SegmentContext<'_>) {
+    fn syn(&mut self, context: &SegmentContext<'_>) {
         // A retransmitted SYN, or the second SYN of a simultaneous open.
-        if self.subflows[step.subflow].connection.is_some()
-            || self.subflows[step.subflow].join.token.is_some()
+        if self.subflows[context.subflow].connection.is_some()
+            || self.subflows[context.subflow].join.token.is_some()
         {
             return;
         }
-        let (capable, join) = handshake_options(step);
-        let subflow = &mut self.subflows[step.subflow];
+        let (capable, join) = handshake_options(context);
+        let subflow = &mut self.subflows[context.subflow];
         match (capable, join) {
-            (Some(capable), _) => self.capable_syn(step, capable),
+            (Some(capable), _) => self.capable_syn(context, capable),
             (None, Some(join)) => {
                 subflow.kind = SubflowKind::Join;
-                self.join_syn(step, join);
+                self.join_syn(context, join);
             }
             // An option that was cut may have opened a connection or a join.
-            (None, None) if !step.has_all_options => subflow.kind = SubflowKind::Begun,
+            (None, None) if !context.has_all_options => subflow.kind = SubflowKind::Begun,
             (None, None) => {
-                self.begin(step.subflow, Protocol::Tcp, step.at);
+                self.begin(context.subflow, Protocol::Tcp, context.at);
             }
         }
     }
 
-    fn capable_syn(&mut self, step: &SegmentContext<'_>, capable: MpCapable) {
+    fn capable_syn(&mut self, context: &SegmentContext<'_>, capable: MpCapable) {
         let version = Version::of(capable.version);
-        let subflow = &mut self.subflows[step.subflow];
+        let subflow = &mut self.subflows[context.subflow];
         subflow.kind = SubflowKind::Initial;
         subflow.is_other_version = version.is_none();
         let Some(version) = version else {
-            self.begin(step.subflow, Protocol::Other, step.at);
+            self.begin(context.subflow, Protocol::Other, context.at);
             let text = format!("version {}: not decoded", capable.version);
-            return self.event(step, "other_version", text);
+            return self.event(context, "other_version", text);
         };
-        let index = self.begin(step.subflow, Protocol::Mptcp(Some(version)), step.at);
+        let index = self.begin(context.subflow, Protocol::Mptcp(Some(version)), context.at);
         self.connections[index as usize].flags[0] = Some(capable.flags);
-        self.check_capable(step, capable, version);
+        self.check_capable(context, capable, version);
         // RFC 6824 §3.1: in version 0, the SYN carries the initiator's key.
         if let (Version::V0, CapableKeys::Sender(key)) = (version, capable.keys) {
             self.learn_key(index, 0, key, version);
@@ -72,14 +72,19 @@ impl Analyser {
     }
 
     /// Check the fields of MP_CAPABLE, and whether its form matches the step of the handshake.
-    fn check_capable(&mut self, step: &SegmentContext<'_>, capable: MpCapable, version: Version) {
+    fn check_capable(
+        &mut self,
+        context: &SegmentContext<'_>,
+        capable: MpCapable,
+        version: Version,
+    ) {
         // RFC 8684 §3.1: MP_CAPABLE must specify an algorithm.
         if !has_algorithm(capable.flags, version) {
-            self.violation(step, Rule::NoAlgorithm, "no algorithm in MP_CAPABLE".into());
+            self.violation(context, Rule::NoAlgorithm, "no algorithm in MP_CAPABLE".into());
         }
         // RFC 8684 §3.1, figure 4, and RFC 6824 §3.1, figure 4: each step has its own form.
-        let syn = step.flags.contains(Flags::SYN);
-        let ack = step.flags.contains(Flags::ACK);
+        let syn = context.flags.contains(Flags::SYN);
+        let ack = context.flags.contains(Flags::ACK);
         let fits = match (capable.keys, version) {
             (CapableKeys::None, Version::V1) => syn && !ack,
             (CapableKeys::Sender(_), Version::V1) => syn && ack,
@@ -90,33 +95,33 @@ impl Analyser {
         if !fits {
             let bytes = capable.bytes_len();
             let text = format!("MP_CAPABLE of {bytes} bytes in this step");
-            self.violation(step, Rule::WrongStep, text);
+            self.violation(context, Rule::WrongStep, text);
         }
     }
 
-    fn syn_ack(&mut self, step: &SegmentContext<'_>) {
-        let (capable, join) = handshake_options(step);
+    fn syn_ack(&mut self, context: &SegmentContext<'_>) {
+        let (capable, join) = handshake_options(context);
         let first = {
-            let subflow = &mut self.subflows[step.subflow];
+            let subflow = &mut self.subflows[context.subflow];
             !std::mem::replace(&mut subflow.is_established, true)
         };
-        match self.subflows[step.subflow].kind {
-            SubflowKind::Initial if !self.subflows[step.subflow].is_other_version => {
-                self.capable_syn_ack(step, capable, first);
+        match self.subflows[context.subflow].kind {
+            SubflowKind::Initial if !self.subflows[context.subflow].is_other_version => {
+                self.capable_syn_ack(context, capable, first);
             }
             SubflowKind::Join => match join {
                 Some(MpJoin::SynAck { address_id, truncated_hmac, nonce, .. }) => {
-                    let join = &mut self.subflows[step.subflow].join;
+                    let join = &mut self.subflows[context.subflow].join;
                     join.nonces[1] = Some(nonce);
                     join.ids[1] = Some(address_id);
-                    join.answered.get_or_insert(step.at.time);
+                    join.answered.get_or_insert(context.at.time);
                     if first {
-                        self.join_syn_ack(step, truncated_hmac);
+                        self.join_syn_ack(context, truncated_hmac);
                     }
                 }
-                Some(_) => self.violation_of_join(step),
-                None if first && step.has_all_options => {
-                    self.event(step, "join_refused", "SYN/ACK without MP_JOIN".into());
+                Some(_) => self.violation_of_join(context),
+                None if first && context.has_all_options => {
+                    self.event(context, "join_refused", "SYN/ACK without MP_JOIN".into());
                 }
                 None => {}
             },
@@ -126,8 +131,8 @@ impl Analyser {
                 let (key, version) = (sender_key(capable.keys), Version::of(capable.version));
                 if let (Some(key), Some(version)) = (key, version) {
                     let protocol = Protocol::Mptcp(Some(version));
-                    let index = self.begin(step.subflow, protocol, step.at);
-                    self.subflows[step.subflow].kind = SubflowKind::Initial;
+                    let index = self.begin(context.subflow, protocol, context.at);
+                    self.subflows[context.subflow].kind = SubflowKind::Initial;
                     self.connections[index as usize].flags[1] = Some(capable.flags);
                     self.learn_key(index, 1, key, version);
                 }
@@ -138,23 +143,23 @@ impl Analyser {
 
     fn capable_syn_ack(
         &mut self,
-        step: &SegmentContext<'_>,
+        context: &SegmentContext<'_>,
         capable: Option<MpCapable>,
         first: bool,
     ) {
-        let Some(index) = self.subflows[step.subflow].connection else { return };
+        let Some(index) = self.subflows[context.subflow].connection else { return };
         let Some(version) = self.connections[index as usize].version() else { return };
         let of_version = |capable: &MpCapable| capable.version == version.number();
         let Some(capable) = capable.filter(of_version) else {
             // RFC 8684 §3.1: without MP_CAPABLE in the SYN/ACK, the connection is TCP.
             let is_unknown = self.connections[index as usize].keys[1].is_none();
-            if first && is_unknown && step.has_all_options {
-                self.fall_back(step, "no MP_CAPABLE in the SYN/ACK");
+            if first && is_unknown && context.has_all_options {
+                self.fall_back(context, "no MP_CAPABLE in the SYN/ACK");
             }
             return;
         };
         if first {
-            self.check_capable(step, capable, version);
+            self.check_capable(context, capable, version);
         }
         let connection = &mut self.connections[index as usize];
         connection.flags[1] = Some(capable.flags);
@@ -168,29 +173,29 @@ impl Analyser {
         self.tokens.insert(version.token(key), (connection, host));
     }
 
-    fn join_syn(&mut self, step: &SegmentContext<'_>, join: MpJoin) {
+    fn join_syn(&mut self, context: &SegmentContext<'_>, join: MpJoin) {
         let MpJoin::Syn { backup, address_id, token, nonce } = join else {
-            return self.violation_of_join(step);
+            return self.violation_of_join(context);
         };
-        let state = &mut self.subflows[step.subflow].join;
+        let state = &mut self.subflows[context.subflow].join;
         state.token = Some(token);
         state.nonces[0] = Some(nonce);
         state.ids[0] = Some(address_id);
         state.is_backup = backup;
         // RFC 8684 §3.2: the token identifies the connection at the host that receives the SYN.
         if let Some((connection, asked)) = self.tokens.get(&token).copied() {
-            self.attach(step.subflow, connection, asked == 0);
+            self.attach(context.subflow, connection, asked == 0);
             self.connections[connection as usize].tokens_right += 1;
-            self.check_denied(step);
+            self.check_denied(context);
         }
         let words = if backup { ", backup" } else { "" };
-        self.event(step, "join", format!("token {token:08x}, address {address_id}{words}"));
+        self.event(context, "join", format!("token {token:08x}, address {address_id}{words}"));
     }
 
     /// RFC 8684 §3.1: with the C flag set, no subflow may be opened to that address and port.
-    fn check_denied(&mut self, step: &SegmentContext<'_>) {
-        let destination = step.sighting.segment.destination;
-        let Some((connection, host)) = self.home(step) else { return };
+    fn check_denied(&mut self, context: &SegmentContext<'_>) {
+        let destination = context.sighting.segment.destination;
+        let Some((connection, host)) = self.home(context) else { return };
         // In version 0, the bit names an algorithm.
         if connection.version() != Some(Version::V1) {
             return;
@@ -198,34 +203,34 @@ impl Analyser {
         let denied = connection.flags[1 - host].is_some_and(|flags| flags.deny_join_to_source)
             && connection.ends[1 - host] == destination;
         if denied {
-            self.violation(step, Rule::DeniedAddress, format!("join to {destination}"));
+            self.violation(context, Rule::DeniedAddress, format!("join to {destination}"));
         }
     }
 
     /// Check that a host does not join after a fallback to TCP. RFC 8684 §3.7. The host's segment
     /// answers a segment seen at `asked`. Only this time can be compared with events at other places.
-    fn check_fallen_back(&mut self, step: &SegmentContext<'_>, asked: Instant) {
-        let Some((connection, host)) = self.home(step) else { return };
+    fn check_fallen_back(&mut self, context: &SegmentContext<'_>, asked: Instant) {
+        let Some((connection, host)) = self.home(context) else { return };
         if connection.gave_up[host].is_some_and(|since| since < asked) {
             let text = "MP_JOIN from a host that has fallen back to TCP".into();
-            self.violation(step, Rule::JoinAfterFallback, text);
+            self.violation(context, Rule::JoinAfterFallback, text);
         }
     }
 
-    fn join_syn_ack(&mut self, step: &SegmentContext<'_>, found: u64) {
-        if self.subflows[step.subflow].connection.is_none() {
-            self.find_by_hmac(step, found);
+    fn join_syn_ack(&mut self, context: &SegmentContext<'_>, found: u64) {
+        if self.subflows[context.subflow].connection.is_none() {
+            self.find_by_hmac(context, found);
         }
-        self.check_fallen_back(step, self.subflows[step.subflow].begin.time);
-        let Some(expected) = self.expected_hmac(step, 1) else { return };
+        self.check_fallen_back(context, self.subflows[context.subflow].begin.time);
+        let Some(expected) = self.expected_hmac(context, 1) else { return };
         let expected = u64::from_be_bytes(*expected.first_chunk().expect("20 bytes"));
-        self.judge_hmac(step, expected == found, "SYN/ACK");
+        self.judge_hmac(context, expected == found, "SYN/ACK");
     }
 
     /// Find the connection of a join with an unknown token by its HMAC. If the HMAC matches, the
     /// token is wrong.
-    fn find_by_hmac(&mut self, step: &SegmentContext<'_>, found: u64) {
-        let join = &self.subflows[step.subflow].join;
+    fn find_by_hmac(&mut self, context: &SegmentContext<'_>, found: u64) {
+        let join = &self.subflows[context.subflow].join;
         let ([Some(asking), Some(asked)], Some(token)) = (join.nonces, join.token) else { return };
         let known = self.connections.iter().enumerate().rev().take(MOST_TRIED);
         let made = known.flat_map(|(index, connection)| {
@@ -239,124 +244,124 @@ impl Analyser {
             .into_iter()
             .find(|(_, _, hmac)| hmac.is_some_and(|hmac| hmac[..8] == found.to_be_bytes()));
         let Some((connection, host, _)) = owner else { return };
-        self.attach(step.subflow, connection, host == 0);
+        self.attach(context.subflow, connection, host == 0);
         let text =
             format!("unknown token {token:08x}; the HMAC is that of connection {connection}");
-        self.violation(step, Rule::TokenUnknown, text);
+        self.violation(context, Rule::TokenUnknown, text);
     }
 
     /// The expected HMAC of one side of a join. Side 0 opened the subflow.
-    fn expected_hmac(&self, step: &SegmentContext<'_>, side: usize) -> Option<[u8; 20]> {
-        let subflow = &self.subflows[step.subflow];
+    fn expected_hmac(&self, context: &SegmentContext<'_>, side: usize) -> Option<[u8; 20]> {
+        let subflow = &self.subflows[context.subflow];
         let connection = &self.connections[subflow.connection? as usize];
         let keys = connection.keys_of(side ^ usize::from(subflow.is_turned))?;
         let nonces = [subflow.join.nonces[side]?, subflow.join.nonces[1 - side]?];
         Some(connection.version()?.join_hmac(keys, nonces))
     }
 
-    fn judge_hmac(&mut self, step: &SegmentContext<'_>, is_right: bool, place: &str) {
-        let join = &mut self.subflows[step.subflow].join;
+    fn judge_hmac(&mut self, context: &SegmentContext<'_>, is_right: bool, place: &str) {
+        let join = &mut self.subflows[context.subflow].join;
         if is_right {
             join.right += 1;
-            if let Some((connection, _)) = self.home(step) {
+            if let Some((connection, _)) = self.home(context) {
                 connection.hmacs_right += 1;
             }
         } else {
             join.wrong += 1;
             let text = format!("the HMAC in the {place} does not match keys and nonces");
-            self.violation(step, Rule::JoinHmac, text);
+            self.violation(context, Rule::JoinHmac, text);
         }
     }
 
     /// Process segments after the SYNs: third ACKs, and proofs that they arrived.
-    fn after_syns(&mut self, step: &SegmentContext<'_>) {
-        let (capable, join) = handshake_options(step);
+    fn after_syns(&mut self, context: &SegmentContext<'_>) {
+        let (capable, join) = handshake_options(context);
         if let Some(capable) = capable {
-            self.third_ack(step, capable);
+            self.third_ack(context, capable);
         }
-        let subflow = &mut self.subflows[step.subflow];
-        if step.direction == 0
+        let subflow = &mut self.subflows[context.subflow];
+        if context.direction == 0
             && subflow.rtt.is_none()
             && let (Some(syn), true) = (subflow.syn_at, subflow.is_established)
         {
-            subflow.rtt = Some(since(syn, step.at.time));
+            subflow.rtt = Some(since(syn, context.at.time));
         }
         if subflow.kind != SubflowKind::Join || subflow.is_other_version {
             return;
         }
         match join {
-            Some(MpJoin::Ack { hmac }) if step.direction == 0 => {
+            Some(MpJoin::Ack { hmac }) if context.direction == 0 => {
                 if !std::mem::replace(&mut subflow.join.has_third, true) {
-                    self.join_third_ack(step, hmac);
+                    self.join_third_ack(context, hmac);
                 }
             }
-            Some(_) => self.violation_of_join(step),
+            Some(_) => self.violation_of_join(context),
             None => {
                 let third = subflow.join.has_third;
-                subflow.join.has_fourth |= step.direction == 1 && third;
+                subflow.join.has_fourth |= context.direction == 1 && third;
             }
         }
-        self.check_early(step);
+        self.check_early(context);
     }
 
-    fn join_third_ack(&mut self, step: &SegmentContext<'_>, found: [u8; 20]) {
-        if let Some(answered) = self.subflows[step.subflow].join.answered {
-            self.check_fallen_back(step, answered);
+    fn join_third_ack(&mut self, context: &SegmentContext<'_>, found: [u8; 20]) {
+        if let Some(answered) = self.subflows[context.subflow].join.answered {
+            self.check_fallen_back(context, answered);
         }
-        if let Some(expected) = self.expected_hmac(step, 0) {
-            self.judge_hmac(step, expected == found, "third ACK");
+        if let Some(expected) = self.expected_hmac(context, 0) {
+            self.judge_hmac(context, expected == found, "third ACK");
         }
     }
 
     /// Check that a join carries no data before its third ACK is acknowledged. RFC 8684 §3.2.
-    fn check_early(&mut self, step: &SegmentContext<'_>) {
-        let join = &self.subflows[step.subflow].join;
-        let is_ready = if step.direction == 0 { join.has_fourth } else { join.has_third };
+    fn check_early(&mut self, context: &SegmentContext<'_>) {
+        let join = &self.subflows[context.subflow].join;
+        let is_ready = if context.direction == 0 { join.has_fourth } else { join.has_third };
         let is_first = !join.complained;
-        if step.sighting.segment.payload_len > 0 && !is_ready && is_first {
-            self.subflows[step.subflow].join.complained = true;
+        if context.sighting.segment.payload_len > 0 && !is_ready && is_first {
+            self.subflows[context.subflow].join.complained = true;
             let text = "data on a join before the end of its handshake".into();
-            self.violation(step, Rule::EarlyData, text);
+            self.violation(context, Rule::EarlyData, text);
         }
     }
 
     /// Process an MP_CAPABLE after the SYNs, which carries both keys.
-    fn third_ack(&mut self, step: &SegmentContext<'_>, capable: MpCapable) {
+    fn third_ack(&mut self, context: &SegmentContext<'_>, capable: MpCapable) {
         let (sender, receiver) = match capable.keys {
             CapableKeys::Both { sender, receiver }
             | CapableKeys::WithData { sender, receiver, .. } => (sender, receiver),
-            _ if self.subflows[step.subflow].is_other_version => return,
+            _ if self.subflows[context.subflow].is_other_version => return,
             _ => {
-                let version = self.version(step).or(Version::of(capable.version));
-                return version.map_or((), |version| self.check_capable(step, capable, version));
+                let version = self.version(context).or(Version::of(capable.version));
+                return version.map_or((), |version| self.check_capable(context, capable, version));
             }
         };
         let Some(version) = Version::of(capable.version) else { return };
-        let subflow = &self.subflows[step.subflow];
+        let subflow = &self.subflows[context.subflow];
         let index = match (subflow.connection, subflow.kind) {
             (Some(index), SubflowKind::Initial) => index,
             (None, SubflowKind::Begun) => {
-                self.subflows[step.subflow].kind = SubflowKind::Initial;
-                self.begin(step.subflow, Protocol::Mptcp(Some(version)), step.at)
+                self.subflows[context.subflow].kind = SubflowKind::Initial;
+                self.begin(context.subflow, Protocol::Mptcp(Some(version)), context.at)
             }
             // Its first option was a DSS, so the handshake is unknown.
             (Some(_), SubflowKind::Begun) => return,
             _ => {
                 let text = "MP_CAPABLE on a subflow that is not the first".into();
-                return self.violation(step, Rule::WrongStep, text);
+                return self.violation(context, Rule::WrongStep, text);
             }
         };
         if self.connections[index as usize].version() != Some(version) {
             return;
         }
         let connection = &self.connections[index as usize];
-        let (host, known) = (step.direction, connection.keys);
+        let (host, known) = (context.direction, connection.keys);
         // RFC 8684 §3.1: the third ACK confirms the decision on checksums.
         let agreed = connection.has_checksums();
         let is_first = !connection.is_confirmed;
         if is_first && agreed.is_some_and(|agreed| agreed != capable.flags.checksum_required) {
             let text = "the A flag contradicts the SYNs".into();
-            self.violation(step, Rule::ChecksumFlag, text);
+            self.violation(context, Rule::ChecksumFlag, text);
         }
         for (of, key) in [(host, sender), (1 - host, receiver)] {
             match known[of] {
@@ -365,7 +370,7 @@ impl Analyser {
                     let whose = if of == 0 { "initiator" } else { "listener" };
                     let text =
                         format!("the {whose}'s key is {key:016x}; it was {known:016x} before");
-                    self.violation(step, Rule::KeyMismatch, text);
+                    self.violation(context, Rule::KeyMismatch, text);
                 }
                 Some(_) => {}
             }
@@ -374,17 +379,17 @@ impl Analyser {
         if is_first {
             let tokens = [sender, receiver].map(|key| version.token(key));
             let text = format!("tokens {:08x} and {:08x}", tokens[host], tokens[1 - host]);
-            self.event(step, "mp_capable", text);
+            self.event(context, "mp_capable", text);
         }
     }
 
-    fn violation_of_join(&mut self, step: &SegmentContext<'_>) {
-        self.violation(step, Rule::WrongStep, "MP_JOIN in the form of another step".into());
+    fn violation_of_join(&mut self, context: &SegmentContext<'_>) {
+        self.violation(context, Rule::WrongStep, "MP_JOIN in the form of another context".into());
     }
 
     /// Process a reset, which may refuse a join.
-    pub(crate) fn on_reset(&mut self, step: &SegmentContext<'_>) {
-        let subflow = &self.subflows[step.subflow];
+    pub(crate) fn on_reset(&mut self, context: &SegmentContext<'_>) {
+        let subflow = &self.subflows[context.subflow];
         let refused = subflow.kind == SubflowKind::Join && !subflow.is_established;
         // A connection that began before the capture may have this token.
         let knows_all = self.begun.is_empty() && !self.tokens.is_empty();
@@ -393,24 +398,28 @@ impl Analyser {
         {
             // RFC 8684 §3.2: a host answers an unknown token with a RST.
             let text = format!("unknown token {token:08x}, and the peer refused the join");
-            let mut whom = self.whom(step);
+            let mut whom = self.whom(context);
             whom.direction = 0;
             let clause = Rule::TokenUnknown.clause_in(None);
-            self.watch.violation(step.at, whom, Rule::TokenUnknown, clause, text);
+            self.watch.violation(context.at, whom, Rule::TokenUnknown, clause, text);
         }
     }
 
     /// The connection falls back to TCP.
-    pub(crate) fn fall_back(&mut self, step: &SegmentContext<'_>, why: &'static str) {
-        let Some((connection, _)) = self.home(step) else { return };
-        if connection.fall_back(step.at, why) {
-            self.event(step, "fallback", why.to_owned());
+    pub(crate) fn fall_back(&mut self, context: &SegmentContext<'_>, why: &'static str) {
+        let Some((connection, _)) = self.home(context) else { return };
+        if connection.fall_back(context.at, why) {
+            self.event(context, "fallback", why.to_owned());
         }
     }
 }
 
-fn handshake_options(step: &SegmentContext<'_>) -> (Option<MpCapable>, Option<MpJoin>) {
-    step.options.control.as_deref().map_or((None, None), |control| (control.capable, control.join))
+fn handshake_options(context: &SegmentContext<'_>) -> (Option<MpCapable>, Option<MpJoin>) {
+    context
+        .options
+        .control
+        .as_deref()
+        .map_or((None, None), |control| (control.capable, control.join))
 }
 
 /// Returns `true` if the flags name an algorithm. In version 0 these are bits C to H (RFC 6824

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from anabranch.analyze.given import Given
     from anabranch.explanations.explanation import Explanation
-    from anabranch.explanations.target import ExplainedRun
+    from anabranch.explanations.target import RunToExplain
     from anabranch.explanations.what_if import WhatIf
     from anabranch.reports.table import Table
 
@@ -118,7 +118,7 @@ def explain(
 
 
 def _explain_run(
-    chosen: ExplainedRun, seeds: int | None, out: Path | None, as_json: bool, *, what_if: bool
+    chosen: RunToExplain, seeds: int | None, out: Path | None, as_json: bool, *, what_if: bool
 ) -> None:
     from anabranch.cli import console
     from anabranch.explanations.explanation import explanations
@@ -177,7 +177,7 @@ def _predict_twin(files: list[Given], seeds: int | None) -> WhatIf:
 
     from anabranch.analyze.given import title
     from anabranch.cli.twin import fitted_to
-    from anabranch.explanations.target import ExplainedRun
+    from anabranch.explanations.target import RunToExplain
     from anabranch.scenarios import loading
     from anabranch.twins import comparison
     from anabranch.twins.scenario import to_toml
@@ -187,7 +187,7 @@ def _predict_twin(files: list[Given], seeds: int | None) -> WhatIf:
     comparison.require_twin(fitted, name)
     # A prediction is for other losses than those of the capture.
     toml = to_toml(fitted.twin, "twin", draws=True)
-    twin = ExplainedRun(loading.of_text(toml, name), 1)
+    twin = RunToExplain(loading.of_text(toml, name), 1)
     return replace(_predict(twin, _pairs(twin, seeds)), captured_mbps=fitted.twin.seen.goodput_mbps)
 
 
@@ -219,7 +219,7 @@ def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None
         print_report(out)
 
 
-def _pairs(chosen: ExplainedRun, seeds: int | None) -> Sequence[int]:
+def _pairs(chosen: RunToExplain, seeds: int | None) -> Sequence[int]:
     """The seeds of the pairs of runs that predict the effect of a change."""
     from anabranch.explanations import what_if
     from anabranch.runs import limits
@@ -227,7 +227,7 @@ def _pairs(chosen: ExplainedRun, seeds: int | None) -> Sequence[int]:
     return limits.seeds(chosen.seed, seeds or what_if.SEEDS)
 
 
-def _predict(chosen: ExplainedRun, pairs: Sequence[int]) -> WhatIf:
+def _predict(chosen: RunToExplain, pairs: Sequence[int]) -> WhatIf:
     from anabranch.cli import console
     from anabranch.explanations import what_if
 

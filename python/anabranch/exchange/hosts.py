@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from anabranch.exchange.link import seconds
-from anabranch.exchange.network import HostPair, Network
+from anabranch.exchange.network import Network, TrafficFlow
 from anabranch.scenarios.quantities import bits_per_second, byte_count
 
 PORT = 5001
@@ -100,7 +100,7 @@ def _limit(limits: Mapping[str, int]) -> str:
     return f"mptcp limits set subflows {subflows} add_addr_accepted {accepted}"
 
 
-def _subflows(network: Network, flow: HostPair) -> Iterator[str]:
+def _subflows(network: Network, flow: TrafficFlow) -> Iterator[str]:
     manager = flow.settings["path_manager"]
     kind = name_of(manager)
     if kind == "initial_only":
@@ -111,7 +111,7 @@ def _subflows(network: Network, flow: HostPair) -> Iterator[str]:
         yield f"mptcp endpoint add {address} dev {network.near[path]} subflow{backup}"
 
 
-def traffic(network: Network, flow: HostPair) -> dict[str, Any]:
+def traffic(network: Network, flow: TrafficFlow) -> dict[str, Any]:
     """The description of a flow for the traffic program.
 
     Times are in s, sizes in bytes, and rates in bit/s.

@@ -9,7 +9,7 @@ from typing import Any
 
 from anabranch.exchange import hosts
 from anabranch.exchange.link import FULL_PACKET, UNLIMITED, Link, milliseconds
-from anabranch.exchange.network import HostPair, Network
+from anabranch.exchange.network import Network, TrafficFlow
 from anabranch.exchange.tc import program
 from anabranch.exchange.words import header
 
@@ -112,7 +112,7 @@ def _arguments(values: dict[str, Any]) -> Iterator[str]:
     return (f"{key}={value!r}" for key, value in values.items())
 
 
-def _laid_out(network: Network, flow: HostPair) -> str:
+def _laid_out(network: Network, flow: TrafficFlow) -> str:
     """The description of a flow as a dictionary in the script."""
     return indent(pformat(hosts.traffic(network, flow), width=90, sort_dicts=False), "    ").strip()
 

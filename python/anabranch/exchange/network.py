@@ -46,7 +46,7 @@ class LinkChange:
 
 
 @dataclass(frozen=True)
-class HostPair:
+class TrafficFlow:
     """Two hosts with traffic between them.
 
     Attributes:
@@ -91,7 +91,7 @@ class Network:
     near: dict[str, str] = field(default_factory=dict)
     links: dict[str, tuple[Link, Link]] = field(default_factory=dict)
     cables: list[NetworkCable] = field(default_factory=list)
-    flows: list[HostPair] = field(default_factory=list)
+    flows: list[TrafficFlow] = field(default_factory=list)
     commands: dict[str, list[str]] = field(default_factory=dict)
     changes: list[LinkChange] = field(default_factory=list)
 
@@ -174,7 +174,7 @@ def _flow(
     number: int,
     hosts: tuple[str, str],
     paths: Mapping[str, Mapping[str, Any]],
-) -> HostPair:
+) -> TrafficFlow:
     names = traffic["paths"] if "paths" in traffic else [traffic["path"]]
     if traffic.get("protocol") == "tcp":
         names = names[:1]
@@ -182,7 +182,7 @@ def _flow(
     addresses = {name: f"10.{number}.{indices[name]}.1" for name in names}
     servers = paths[names[0]].get("routing", {}).get("server_addresses", [1])
     numbered = tuple(f"10.{number}.0.{each}" for each in servers)
-    return HostPair(traffic["name"], number, *hosts, traffic, addresses, numbered)
+    return TrafficFlow(traffic["name"], number, *hosts, traffic, addresses, numbered)
 
 
 def _connect(network: Network, paths: Mapping[str, Mapping[str, Any]]) -> None:

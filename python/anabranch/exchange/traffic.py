@@ -33,7 +33,7 @@ CHUNK = 1 << 16
 REQUEST = struct.Struct("!QQ")  # begins a request: its length, and that of the responses
 
 
-class FlowEnd:
+class FlowSide:
     """One side of a flow."""
 
     def __init__(self, role: str, about: dict[str, Any], start: float) -> None:
@@ -101,7 +101,7 @@ class FlowEnd:
         )
 
 
-def send(flow: FlowEnd, connection: socket.socket) -> None:
+def send(flow: FlowSide, connection: socket.socket) -> None:
     """Send the data of a workload that does not wait for requests."""
     work = flow.about["workload"]
     if work["kind"] == "bulk":
@@ -120,13 +120,13 @@ def send(flow: FlowEnd, connection: socket.socket) -> None:
         flow.wait(due)
 
 
-def receive(flow: FlowEnd, connection: socket.socket) -> None:
+def receive(flow: FlowSide, connection: socket.socket) -> None:
     """Read and count data until the sender has finished."""
     while data := connection.recv(CHUNK):
         flow.count(len(data))
 
 
-def ask(flow: FlowEnd, connection: socket.socket) -> None:
+def ask(flow: FlowSide, connection: socket.socket) -> None:
     """Send requests, and read the responses."""
     work = flow.about["workload"]
     for _ in flow.rounds():
@@ -153,7 +153,7 @@ def answer(connection: socket.socket) -> None:
         connection.sendall(bytes(wanted))
 
 
-def converse(flow: FlowEnd, connection: socket.socket) -> None:
+def converse(flow: FlowSide, connection: socket.socket) -> None:
     """Carry the workload over an open connection."""
     if flow.about["workload"]["kind"] == "request_response":
         if flow.sends:
@@ -183,7 +183,7 @@ def open_socket(about: dict[str, Any]) -> socket.socket:
     return made
 
 
-def connect(flow: FlowEnd) -> None:
+def connect(flow: FlowSide) -> None:
     """Run the client of a connection."""
     about = flow.about
     flow.wait(flow.begin + about["start"])
@@ -193,7 +193,7 @@ def connect(flow: FlowEnd) -> None:
         converse(flow, connection)
 
 
-def listen(flow: FlowEnd) -> None:
+def listen(flow: FlowSide) -> None:
     """Run the server of a connection. Linux lets subflows join only while the server listens."""
     about = flow.about
     with open_socket(about) as listener:
@@ -204,7 +204,7 @@ def listen(flow: FlowEnd) -> None:
             converse(flow, connection)
 
 
-def cross(flow: FlowEnd, role: str) -> None:
+def cross(flow: FlowSide, role: str) -> None:
     """Send the packets of cross-traffic, which nobody reads."""
     about = flow.about
     own, peer = (about[role], about["server" if role == "client" else "client"])
@@ -237,7 +237,7 @@ def offloads_off() -> None:
                     fcntl.ioctl(control, SIOCETHTOOL, request)
 
 
-def play(flow: FlowEnd, role: str) -> None:
+def play(flow: FlowSide, role: str) -> None:
     """Run one side of a flow."""
     try:
         if flow.about["protocol"] == "udp":
@@ -254,7 +254,7 @@ def main() -> None:
     """Play the role of the command line until the traffic or the run ends."""
     role, about, start = sys.argv[1], json.loads(sys.argv[2]), float(sys.argv[3])
     offloads_off()
-    flow = FlowEnd(role, about, start)
+    flow = FlowSide(role, about, start)
     worker = threading.Thread(target=play, args=(flow, role), daemon=True)
     worker.start()
     worker.join(flow.end - time.time())

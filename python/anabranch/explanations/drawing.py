@@ -69,7 +69,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class TimelineDrawing:
     """Contents of the figure, and their origin."""
 
     timelines: Sequence[Timeline]
@@ -78,38 +78,38 @@ class Drawing:
     source: str
 
 
-def draw(picture: Drawing) -> Figure:
+def draw(drawn: TimelineDrawing) -> Figure:
     """The figure of one direction of a connection."""
-    heights = (max(1, len(picture.timelines)) * _TIMELINE_INCHES, _WINDOW_INCHES)
+    heights = (max(1, len(drawn.timelines)) * _TIMELINE_INCHES, _WINDOW_INCHES)
     with matplotlib.rc_context(pictures.RC):
         figure = pictures.NotebookFigure(
             figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained"
         )
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
-        _draw_timelines(above, picture)
-        if picture.window is None:
+        _draw_timelines(above, drawn)
+        if drawn.window is None:
             said = "the connection never opened"
             below.text(0.5, 0.5, said, ha="center", transform=below.transAxes)
         else:
-            _draw_window(below, picture.window)
+            _draw_window(below, drawn.window)
         colours = {
             state.words: state.colour
-            for timeline in picture.timelines
+            for timeline in drawn.timelines
             for state in timeline.intervals
         }
         handles = [Patch(color=colour, label=words) for words, colour in colours.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=8)
         below.set_xlabel("time (s)")
-        below.set_xlim(0, picture.lasted_ns / 1e9)
-        source = f"anabranch {__version__} · {picture.source}"
+        below.set_xlim(0, drawn.lasted_ns / 1e9)
+        source = f"anabranch {__version__} · {drawn.source}"
         figure.supxlabel(source, fontsize=7, color=GREY, x=0.008, ha="left")
     return figure
 
 
-def of_run(explanation: Explanation) -> Drawing:
-    """The picture of an explained run."""
+def of_run(explanation: Explanation) -> TimelineDrawing:
+    """The drawing of an explained run."""
     run = explanation.run
-    return Drawing(
+    return TimelineDrawing(
         list(_timelines_of_run(explanation)),
         _window_of_run(explanation),
         run.virtual_ns,
@@ -163,8 +163,8 @@ def _at(samples: pl.DataFrame, column: str, times: Sample) -> Sample:
     return values
 
 
-def of_capture(found: CaptureExplanation, source: str) -> Drawing:
-    """The picture of an explained capture, whose files `source` names."""
+def of_capture(found: CaptureExplanation, source: str) -> TimelineDrawing:
+    """The drawing of an explained capture, whose files `source` names."""
     timelines = []
     for subflow in found.subflows:
         mine = found.intervals.filter(pl.col("subflow") == subflow.subflow)
@@ -177,14 +177,14 @@ def of_capture(found: CaptureExplanation, source: str) -> Drawing:
         timelines.append(Timeline(f"subflow {subflow.subflow}", states))
     names = {f"subflow {subflow}": values for subflow, values in found.in_flight.items()}
     window = Window(found.times_ns, names, found.waiting, found.room)
-    return Drawing(timelines, window, round(found.seconds * 1e9), source)
+    return TimelineDrawing(timelines, window, round(found.seconds * 1e9), source)
 
 
-def _draw_timelines(axes: Axes, picture: Drawing) -> None:
+def _draw_timelines(axes: Axes, drawn: TimelineDrawing) -> None:
     """Draw the timelines, the first at the top."""
-    edges = np.linspace(0, picture.lasted_ns, _BINS + 1)
+    edges = np.linspace(0, drawn.lasted_ns, _BINS + 1)
     seconds = edges / 1e9
-    timelines = [*reversed(picture.timelines)]
+    timelines = [*reversed(drawn.timelines)]
     for place, timeline in enumerate(timelines):
         base = np.full(_BINS, place + _TIMELINE_GAP / 2)
         for state, intervals in timeline.intervals.items():

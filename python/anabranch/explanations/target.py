@@ -53,7 +53,7 @@ def _kind(target: Given) -> Kind:
 
 
 @dataclass(frozen=True)
-class ExplainedRun:
+class RunToExplain:
     """A run to make again with a ledger.
 
     Attributes:
@@ -90,7 +90,7 @@ def of(
     cell: str | None = None,
     overrides: Overrides | None = None,
     settings: Mapping[str, Any] | None = None,
-) -> ExplainedRun:
+) -> RunToExplain:
     """The run that a target names: a scenario file, or a folder with results.
 
     `seed` is the first one by default. `cell` names a cell of a folder that has several. `settings`
@@ -112,20 +112,20 @@ def of(
     if cell is not None:
         raise InputError(f"--cell names a cell of a results folder; {name} is not a folder")
     scenario = loading.of_file(target, overrides or Overrides(), settings, name)
-    return ExplainedRun(scenario, 1 if seed is None else seed)
+    return RunToExplain(scenario, 1 if seed is None else seed)
 
 
-def of_object(scenario: Scenario, seed: int, settings: Mapping[str, Any] | None) -> ExplainedRun:
+def of_object(scenario: Scenario, seed: int, settings: Mapping[str, Any] | None) -> RunToExplain:
     """The run of a scenario that was made in Python, with changes.
 
     Raises:
         InputError: if a change is wrong.
         ScenarioError: if the scenario is wrong.
     """
-    return ExplainedRun(loading.of(scenario, settings), seed)
+    return RunToExplain(loading.of(scenario, settings), seed)
 
 
-def _of_folder(folder: Path, seed: int | None, cell: str | None) -> ExplainedRun:
+def _of_folder(folder: Path, seed: int | None, cell: str | None) -> RunToExplain:
     results = load(folder)
     about = results.provenance
     if results.is_live:
@@ -151,7 +151,7 @@ def _of_folder(folder: Path, seed: int | None, cell: str | None) -> ExplainedRun
     new = {f"connection[{index}].start": start for index, start in enumerate(starts)}
     scenario = loading.of_text(results.scenarios[str(chosen)], file, settings=new)
     _require_same_policies(scenario, about)
-    return ExplainedRun(scenario, wanted, digest=runs[wanted]["digest"])
+    return RunToExplain(scenario, wanted, digest=runs[wanted]["digest"])
 
 
 def _require_same_policies(scenario: _core.Scenario, about: Mapping[str, Any]) -> None:

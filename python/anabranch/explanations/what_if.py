@@ -43,7 +43,7 @@ class ScenarioChange:
 
 
 @dataclass(frozen=True)
-class ChangeOutcome:
+class SeedOutcomes:
     """The goodput in Mbit/s and quantiles of the block delay in ms, by seed."""
 
     goodput: Sample
@@ -78,7 +78,7 @@ class WhatIf:
         captured_mbps: Goodput of the capture, in Mbit/s, if the scenario is the twin of one.
     """
 
-    base: ChangeOutcome
+    base: SeedOutcomes
     seeds: Sequence[int]
     predictions: Sequence[Prediction]
     foreign: Sequence[str] = ()
@@ -308,15 +308,15 @@ def _foreign(scenario: _core.Scenario) -> list[str]:
     return [*dict.fromkeys(name for each in connections for name in linux.foreign(each))]
 
 
-def _outcome(rows: Sample) -> ChangeOutcome:
+def _outcome(rows: Sample) -> SeedOutcomes:
     delays = rows[:, 1:]
     if np.isnan(delays).all():
-        return ChangeOutcome(rows[:, 0], np.empty(0), np.empty(0))
-    return ChangeOutcome(rows[:, 0], delays[:, 0], delays[:, 1])
+        return SeedOutcomes(rows[:, 0], np.empty(0), np.empty(0))
+    return SeedOutcomes(rows[:, 0], delays[:, 0], delays[:, 1])
 
 
 def _prediction(
-    change: ScenarioChange, linux: bool, base: ChangeOutcome, changed: ChangeOutcome
+    change: ScenarioChange, linux: bool, base: SeedOutcomes, changed: SeedOutcomes
 ) -> Prediction:
     return Prediction(
         change,

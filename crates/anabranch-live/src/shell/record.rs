@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use anabranch_host::{ConnectionRecord, Snapshot};
 use anabranch_proto::{ConnectionError, ConnectionId, Endpoint};
-use anabranch_sim::driver::{ConnectionState, ConnectionTotals, Observed, Recorder, SubflowTotals};
+use anabranch_sim::driver::{
+    ConnectionProgress, ConnectionTotals, Observed, Recorder, SubflowTotals,
+};
 use anabranch_sim::scenario::{Connection, Directions, Scenario, Workload};
 use anabranch_sim::workload::{Bulk, Sender, Sink};
 use anabranch_sim::{Side, Table};
@@ -159,14 +161,16 @@ impl Observed for View<'_> {
         None
     }
 
-    fn progress(&self, connection: usize) -> ConnectionState {
+    fn progress(&self, connection: usize) -> ConnectionProgress {
         match self.known[connection].and_then(|record| record.ended) {
-            None => ConnectionState::Underway,
-            Some((_, None)) => ConnectionState::Closed,
-            Some((_, Some(ConnectionError::Aborted))) => ConnectionState::Aborted,
+            None => ConnectionProgress::Underway,
+            Some((_, None)) => ConnectionProgress::Closed,
+            Some((_, Some(ConnectionError::Aborted))) => ConnectionProgress::Aborted,
             // The server sees only that the program's socket has reset the connection.
-            Some((_, Some(ConnectionError::Reset))) if self.of_server => ConnectionState::Aborted,
-            Some((_, Some(_))) => ConnectionState::Failed,
+            Some((_, Some(ConnectionError::Reset))) if self.of_server => {
+                ConnectionProgress::Aborted
+            }
+            Some((_, Some(_))) => ConnectionProgress::Failed,
         }
     }
 

@@ -116,12 +116,12 @@ impl Connection {
             ctx.carried.on_short(ctx.subflow.send_next());
         }
         self.subflows.refresh_after_sending(now, slot);
-        self.record_again(now, subflow, data_seq, len, why);
+        self.on_mapped_sent(now, subflow, data_seq, len, why);
         segment
     }
 
-    /// Count and record data that was sent again, and let the timer of the data level run.
-    fn record_again(
+    /// Count and record mapped data that was sent. A reinjection starts the data-level timer.
+    fn on_mapped_sent(
         &mut self,
         now: Instant,
         subflow: SubflowId,

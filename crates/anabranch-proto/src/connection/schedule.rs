@@ -10,7 +10,7 @@ use crate::view::{Slot, SubflowId, SubflowSet, Usability};
 
 /// A valid decision.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ValidDecision {
+pub(super) struct SubflowChoice {
     /// Slot of the subflow that sends; it is usable and, unless `held` is set, has room.
     pub(super) slot: Slot,
     /// The subflows that send copies as soon as they have room; may include `slot`.
@@ -21,16 +21,16 @@ pub(super) struct ValidDecision {
     pub(super) to_edge: bool,
 }
 
-impl ValidDecision {
+impl SubflowChoice {
     /// Send only on the subflow in `slot`.
     pub(super) fn only(slot: Slot) -> Self {
-        ValidDecision { slot, copies: SubflowSet::EMPTY, held: false, to_edge: false }
+        SubflowChoice { slot, copies: SubflowSet::EMPTY, held: false, to_edge: false }
     }
 }
 
 /// The result of validating a decision.
 enum Validated {
-    Sends(ValidDecision),
+    Sends(SubflowChoice),
     Waits,
     Bad,
 }
@@ -41,7 +41,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 impl Connection {
     /// Ask the scheduler and validate its decision. A bad decision sends nothing, loses nothing,
     /// and cannot stall the connection.
-    pub(super) fn schedule(&mut self, now: Instant, pending: Pending) -> Option<ValidDecision> {
+    pub(super) fn schedule(&mut self, now: Instant, pending: Pending) -> Option<SubflowChoice> {
         if let Pending::NewData { bytes: 1.. } = pending {
             self.note_pending_timers(now);
         }
@@ -79,7 +79,7 @@ impl Connection {
             Decision::Send(id) => {
                 let view = self.subflows.views().get(id.slot.index());
                 if view.is_some_and(|view| view.id == id && view.can_send()) {
-                    return Validated::Sends(ValidDecision::only(id.slot));
+                    return Validated::Sends(SubflowChoice::only(id.slot));
                 }
                 Validated::Bad
             }
@@ -88,9 +88,9 @@ impl Connection {
                 let members = set.and(self.subflows.usable());
                 let slot = members.slots().find(|slot| self.subflows.view(*slot).can_send());
                 match slot {
-                    Some(slot) => Validated::Sends(ValidDecision {
+                    Some(slot) => Validated::Sends(SubflowChoice {
                         copies: members,
-                        ..ValidDecision::only(slot)
+                        ..SubflowChoice::only(slot)
                     }),
                     None if members.is_empty() => Validated::Bad,
                     None => Validated::Waits,
@@ -113,7 +113,7 @@ impl Connection {
         };
         let waiting = self.send.queue.assigned().get(id.slot.index()).is_some_and(|n| *n > 0);
         let choice =
-            ValidDecision { to_edge: self.session.is_mptcp(), ..ValidDecision::only(id.slot) };
+            SubflowChoice { to_edge: self.session.is_mptcp(), ..SubflowChoice::only(id.slot) };
         if view.can_send() && !waiting && !self.assigns_ahead() {
             return Validated::Sends(choice);
         }
@@ -122,7 +122,7 @@ impl Connection {
         if again || !self.session.is_mptcp() || self.send.queue.nxt() == 1 {
             return Validated::Waits;
         }
-        Validated::Sends(ValidDecision { held: true, ..choice })
+        Validated::Sends(SubflowChoice { held: true, ..choice })
     }
 
     /// Returns `true` if written data is assigned to subflows before any of it is sent. Linux does
@@ -134,7 +134,7 @@ impl Connection {
     /// Nothing is to be sent. If no data is in flight on any usable subflow, nothing will arrive
     /// that could change the scheduler's decision. The engine then sends available data on the
     /// subflow with the lowest round-trip time.
-    fn unless_hanging(&mut self, now: Instant, pending: Pending) -> Option<ValidDecision> {
+    fn unless_hanging(&mut self, now: Instant, pending: Pending) -> Option<SubflowChoice> {
         let idle = |view: &crate::view::SubflowView| {
             view.usability != Usability::Usable || view.bytes_in_flight == 0
         };
@@ -154,7 +154,7 @@ impl Connection {
         };
         let Decision::Send(id) = MinRtt.schedule(&context) else { return None };
         self.on_bad_decision(now);
-        Some(ValidDecision::only(id.slot))
+        Some(SubflowChoice::only(id.slot))
     }
 
     fn on_bad_decision(&mut self, now: Instant) {

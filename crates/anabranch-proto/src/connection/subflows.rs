@@ -12,7 +12,7 @@ use super::mapping::MappingTable;
 use super::session::Nonces;
 use super::signs::Signs;
 use super::staleness::Silence;
-use crate::bottleneck::{Detector, LossTotals};
+use crate::bottleneck::{Detector, SegmentTotals};
 use crate::counters::Counters;
 use crate::path_manager::Retry;
 use crate::remedy::{BufferContext, BufferSide, Remedy};
@@ -372,7 +372,7 @@ impl Subflows {
         let totals = |id: SubflowId| {
             let totals = subflows[id.slot].subflow.totals();
             let again = totals.segments_retransmitted;
-            LossTotals { sent: totals.segments_sent + again, lost: again }
+            SegmentTotals { sent: totals.segments_sent + again, lost: again }
         };
         let verdicts = detector.close_interval(now, totals);
         for (id, verdict) in verdicts {

@@ -9,7 +9,7 @@ use super::Connection;
 use super::prediction::is_pure_ack;
 use super::receiver::EarlyAcknowledgement;
 use super::reinjection::RetransmitCause;
-use super::schedule::ValidDecision;
+use super::schedule::SubflowChoice;
 use super::timer::ConnectionTimer;
 use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::Pending;
@@ -275,7 +275,7 @@ impl Connection {
         }
         // The scheduler is not asked, but the subflows for copies remain those that it chose.
         let choice =
-            ValidDecision { copies: self.scheduling.copies(), ..ValidDecision::only(slot) };
+            SubflowChoice { copies: self.scheduling.copies(), ..SubflowChoice::only(slot) };
         let segment = self.send_new(now, level, choice, len);
         self.subflows[slot].subflow.tail_probe_was_new(now);
         Some(segment)
@@ -380,7 +380,7 @@ impl Connection {
         let idle =
             self.subflows.views().iter().find(|view| view.can_send()).map(|view| view.id.slot);
         let slot = idle.filter(|slot| available < self.next_segment_bytes(*slot))?;
-        self.on_window_limited(now, level, ValidDecision::only(slot), available)
+        self.on_window_limited(now, level, SubflowChoice::only(slot), available)
     }
 
     fn next_segment_bytes(&self, slot: Slot) -> u64 {
@@ -416,10 +416,10 @@ impl Connection {
         &mut self,
         now: Instant,
         level: &DataLevel,
-        choice: ValidDecision,
+        choice: SubflowChoice,
         len: u64,
     ) -> PooledSegment {
-        let ValidDecision { slot, copies, .. } = choice;
+        let SubflowChoice { slot, copies, .. } = choice;
         let start = self.send.queue.nxt();
         let with_keys = self.is_first_data_with_keys();
         let payload = self.send.queue.map_next(len as u32, slot, copies);
@@ -461,7 +461,7 @@ impl Connection {
         &mut self,
         now: Instant,
         level: &DataLevel,
-        choice: ValidDecision,
+        choice: SubflowChoice,
         available: u64,
     ) -> Option<PooledSegment> {
         if let Some(segment) = self.ask_remedies(now, level, choice.slot, true) {

@@ -91,7 +91,7 @@ impl fmt::Debug for Endpoint {
 }
 
 /// The key and the source of random numbers of a connection.
-struct ConnectionIdentity {
+struct ConnectionSecrets {
     key: u64,
     secrets: Secrets,
 }
@@ -715,7 +715,7 @@ impl Endpoint {
         let key = std::iter::repeat_with(|| secrets.draw("key"))
             .find(|key| !self.tokens.contains_key(&keys::token(*key)))
             .expect("an endless supply of keys");
-        let connection = self.make(config, role, local, ConnectionIdentity { key, secrets });
+        let connection = self.make(config, role, local, ConnectionSecrets { key, secrets });
         self.insert(connection)
     }
 
@@ -724,9 +724,9 @@ impl Endpoint {
         config: Arc<ConnectionConfig>,
         role: Role,
         local: IpAddr,
-        identity: ConnectionIdentity,
+        own: ConnectionSecrets,
     ) -> Connection {
-        let ConnectionIdentity { key, secrets } = identity;
+        let ConnectionSecrets { key, secrets } = own;
         Connection::new(NewConnection {
             role,
             key,

@@ -8,7 +8,7 @@ use anabranch_wire::{
 };
 
 use super::demultiplexer::SubflowIndex;
-use super::{ConnectionIdentity, Endpoint, fast_open};
+use super::{ConnectionSecrets, Endpoint, fast_open};
 use crate::config::ConnectionConfig;
 use crate::connection::{Answered, JoinAnswer, Reception, Role, because};
 use crate::flood::{COOKIE_SECONDS, Cookies, MOST_HALF_OPEN, Numbers};
@@ -85,8 +85,8 @@ impl Endpoint {
             return self.answer(now, syn, config, None);
         }
         let (numbers, key) = self.cookie(now, syn);
-        let identity = ConnectionIdentity { key, secrets: self.secrets.for_connection(0) };
-        let connection = self.make(config, Role::Listener, local, identity);
+        let own = ConnectionSecrets { key, secrets: self.secrets.for_connection(0) };
+        let connection = self.make(config, Role::Listener, local, own);
         let Some(mut answer) = connection.answer_without_state(now, syn, numbers) else { return };
         if self.tokens.contains_key(&keys::token(key)) {
             // RFC 8684 §3.1: the cookie allows no other key, so the connection falls back to TCP.
@@ -134,8 +134,8 @@ impl Endpoint {
             }
             let secrets = self.secrets.for_connection(self.opened + 1);
             let local = segment.destination.address;
-            let identity = ConnectionIdentity { key, secrets };
-            let mut connection = self.make(Arc::clone(config), Role::Listener, local, identity);
+            let own = ConnectionSecrets { key, secrets };
+            let mut connection = self.make(Arc::clone(config), Role::Listener, local, own);
             connection.accept_answered(now, &syn, numbers);
             (self.insert(connection), Slot(0))
         };

@@ -18,16 +18,15 @@ pub(super) struct BeforeAck {
 }
 
 /// Facts of an acknowledgement that decide how the congestion window changes.
-struct Progress {
+struct AckFacts {
     /// Bytes that it acknowledges cumulatively.
     acked: u64,
     /// Bytes that it shows to have arrived.
     delivered: u64,
-    /// The segment size before it.
+    /// The segment size before the path MTU may have changed.
     mss: u64,
     /// Bytes in flight before it.
     flight_before: u64,
-    advanced: bool,
     shows_loss: bool,
     /// Whether it echoes marks of ECN.
     echoed: bool,
@@ -64,7 +63,8 @@ impl Subflow {
         let echo_counts = advanced && !duplicate_reported;
         self.sample_rtt(now, &summary, echo_counts, segment);
         self.sample_one_way_delay(&summary, echo_counts, segment);
-        let awaits_retransmissions = self.undo_if_spurious(segment, views) && advanced;
+        let judgement = self.undo_if_spurious(segment, views);
+        let awaits_retransmissions = advanced && judgement == Judgement::SpuriousOnceAllArrived;
         let detects = summary.delivered > 0 && !awaits_retransmissions;
         let shows_loss = detects && self.detect_losses(now, views);
         let answer = ProbeAnswer {
@@ -77,9 +77,8 @@ impl Subflow {
         }
         self.respond_to_losses(now, views);
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
-        let progress =
-            Progress { acked, delivered, mss, flight_before, advanced, shows_loss, echoed };
-        self.update_cwnd(now, before, &summary, &progress, views);
+        let facts = AckFacts { acked, delivered, mss, flight_before, shows_loss, echoed };
+        self.update_cwnd(now, before, &summary, &facts, views);
         self.update_pacing();
         if advanced || summary.delivered > 0 {
             self.arm_after_ack(now);
@@ -90,8 +89,8 @@ impl Subflow {
         true
     }
 
-    /// Settle what `acked` newly acknowledged bytes up to `ack` show. Returns the number of them that
-    /// duplicate ACKs have counted already.
+    /// Update path MTU, liveness, timeout and recovery for `acked` newly acknowledged bytes up to
+    /// `ack`. Returns the number of them that duplicate ACKs have counted already.
     #[inline]
     fn on_advance(&mut self, ack: u64, acked: u64, mss: u64, views: &[SubflowView]) -> u64 {
         if self.path_mtu.on_acknowledged(ack) {
@@ -106,20 +105,22 @@ impl Subflow {
         counted
     }
 
-    /// The newest segment is what made the peer acknowledge, unless its timer did.
+    /// Measure the one-way delay by the peer's timestamp. The newest segment is what made the peer
+    /// acknowledge, unless its timer did.
     #[inline]
     fn sample_one_way_delay(&mut self, summary: &AckSummary, echo_counts: bool, segment: &Segment) {
         let newest = summary.clean.filter(|_| echo_counts && !summary.retransmitted);
         self.one_way_delay =
             segment.options.timestamps.filter(|_| self.peer.timestamps).zip(newest).map(
-                |(echo, (_, newest))| echo.value.wrapping_sub(self.clock.value(newest)) as i32,
+                |(timestamps, (_, newest))| {
+                    timestamps.value.wrapping_sub(self.clock.value(newest)) as i32
+                },
             );
     }
 
-    /// Undo the last reduction if it was spurious. Returns `true` if it will be, once all
-    /// retransmissions have arrived.
+    /// Undo the last reduction if it was spurious. Returns the judgement.
     #[inline]
-    fn undo_if_spurious(&mut self, segment: &Segment, views: &[SubflowView]) -> bool {
+    fn undo_if_spurious(&mut self, segment: &Segment, views: &[SubflowView]) -> Judgement {
         let timestamps = segment.options.timestamps.filter(|_| self.peer.timestamps);
         let judgement = self.judge_reduction(timestamps.map(|timestamps| timestamps.echo));
         if judgement == Judgement::Spurious {
@@ -127,21 +128,21 @@ impl Subflow {
             self.notify(&CongestionEvent::Undo, views);
             self.totals.undone += 1;
         }
-        judgement == Judgement::SpuriousOnceAllArrived
+        judgement
     }
 
-    /// Let the congestion window follow an acknowledgement, by the rule of the phase. A model has
-    /// the state `before` the acknowledgement.
+    /// Let the congestion window follow an acknowledgement, by the rule of the phase. `before` is
+    /// present if congestion control models the path.
     #[inline]
     fn update_cwnd(
         &mut self,
         now: Instant,
         before: Option<BeforeAck>,
         summary: &AckSummary,
-        progress: &Progress,
+        facts: &AckFacts,
         views: &[SubflowView],
     ) {
-        let &Progress { acked, mss, .. } = progress;
+        let &AckFacts { acked, mss, .. } = facts;
         // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
         let fast = self.recovery.phase() == RecoveryPhase::Recovery;
         let recovered = self.recovery.leave_if_done(self.una) && fast;
@@ -151,19 +152,19 @@ impl Subflow {
             self.model(now, before, summary);
         } else if self.recovery.phase() == RecoveryPhase::Recovery {
             let ssthresh = self.congestion.ssthresh();
-            let is_safe = progress.advanced && !progress.shows_loss;
+            let is_safe = acked > 0 && !facts.shows_loss;
             let catches_up = is_safe || !self.config.platform.recovery.catches_up_if_safe;
             let extra = if catches_up { mss } else { 0 };
             let delivered = match self.counts_segments() {
                 true => summary.segments * mss,
-                false => progress.delivered,
+                false => facts.delivered,
             };
             self.recovery.on_progress(delivered, self.flight(), ssthresh, mss, extra);
-        } else if progress.echoed {
+        } else if facts.echoed {
             // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
             self.respond_to_echo(now, acked, views);
         } else if grows && counted > 0 {
-            self.grow(now, counted, progress.flight_before, summary, views);
+            self.grow(now, counted, facts.flight_before, summary, views);
         }
     }
 

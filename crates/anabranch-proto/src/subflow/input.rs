@@ -218,7 +218,7 @@ impl Subflow {
             self.handle_repeated_syn(now, distance, segment);
             return RxOutcome::default();
         }
-        if !self.is_acceptable(now, flags, distance, segment, arrived.window) {
+        if !self.passes_first_steps(now, flags, distance, segment, arrived.window) {
             return RxOutcome::default();
         }
         let Some(ack) = self.acceptable_ack(now, segment) else { return RxOutcome::default() };
@@ -248,10 +248,10 @@ impl Subflow {
         self.handshake.demand_syn();
     }
 
-    /// The first four steps, on a segment with these flags. Returns `false` if the segment has
-    /// nothing more to process. RFC 9293 §3.10.7.4.
+    /// Process the first four steps of RFC 9293 §3.10.7.4. `flags` are the segment's, without the
+    /// SYN of a simultaneous open. Returns `false` if nothing more of the segment is processed.
     #[inline]
-    fn is_acceptable(
+    fn passes_first_steps(
         &mut self,
         now: Instant,
         flags: Flags,

@@ -225,7 +225,7 @@ pub(super) async fn carry<N: End, F: End>(
     from_near: &AtomicU64,
     from_far: &AtomicU64,
 ) -> io::Result<()> {
-    let (mut there, mut back) = (ByteStream::new(from_near), ByteStream::new(from_far));
+    let (mut there, mut back) = (CarriedDirection::new(from_near), CarriedDirection::new(from_far));
     let mut look = interval(LOOKING_INTERVAL);
     let done = poll_fn(|context| {
         while look.poll_tick(context).is_ready() {
@@ -276,7 +276,7 @@ async fn settle(end: &impl End, most: Duration) {
 }
 
 /// Bytes on their way in one direction.
-struct ByteStream<'a> {
+struct CarriedDirection<'a> {
     bytes: VecDeque<Bytes>,
     progress: DirectionState,
     carried: &'a AtomicU64,
@@ -305,9 +305,9 @@ impl FailedEnd {
     }
 }
 
-impl<'a> ByteStream<'a> {
+impl<'a> CarriedDirection<'a> {
     fn new(carried: &'a AtomicU64) -> Self {
-        ByteStream { bytes: VecDeque::new(), progress: DirectionState::Carrying, carried }
+        CarriedDirection { bytes: VecDeque::new(), progress: DirectionState::Carrying, carried }
     }
 
     /// Carry bytes to the end of the stream.

@@ -41,8 +41,8 @@ impl Clients {
         Some(ConnectionPermit { clients: self, client })
     }
 
-    /// Places for connections without an admitted request: those that clients leave free, and at least
-    /// a quarter of all.
+    /// Places for connections without an admitted request: as many as there are permits left, and at
+    /// least a quarter of all.
     pub(super) fn places_for_others(&self) -> usize {
         let held: usize = lock(&self.held).values().sum();
         self.most.saturating_sub(held).max(self.most.div_ceil(4)).max(1)
