@@ -129,7 +129,7 @@ def test_every_row_of_the_registry_and_every_bound_is_used(
     monkeypatch.setattr(registry.ClaimRow, "bound", recorded)
     for file in (*FOLDER.glob("*.py"), Path(calibration.__file__)):
         runpy.run_path(str(file))
-    rows = registry.rows().values()
+    rows = registry.registered().claims.values()
     assert used == {(row.where, name) for row in rows for name in row.bounds}
     assert all(row.bounds for row in rows)
 

@@ -85,8 +85,9 @@ def value(measure: Any, results: Results) -> float:
     return float(measure(results).value)
 
 
-ROW = "[a]\nstatement = 's'\nsource = 's'\n"
-"""A claim of the registry without a bound."""
+HEAD = "title = 't'\nquestion = 'q'\ncites = []\n"
+ROW = f"{HEAD}[a]\nstatement = 's'\nsource = 's'\n"
+"""An entry of the registry with a claim without a bound."""
 SINCE = "since = 2026-11-20, reason = 'r'"
 
 
@@ -114,11 +115,12 @@ def test_a_bound_of_the_registry_states_its_ends_its_source_and_what_it_was() ->
     ("text", "words"),
     [
         ("[a", "x.toml: "),
-        ("a = 3", 'x.toml: "a" stands before the first claim'),
-        ("[a.b]\nstatement = 's'", 'x.toml: "a" is no claim: write names in quotes'),
-        ("[a]\nstatement = 's'", 'x.toml: "a" needs the key "source"'),
-        ("[a]\nstatment = 's'", 'unknown key "statment"; did you mean "statement"?'),
-        ("[a]\nstatement = 's'\nsource = 3", "source = 3 has to be text"),
+        ("title = 't'", 'x.toml needs the key "question"'),
+        (f"{HEAD}titel = 't'", 'x.toml: unknown key "titel"; did you mean "title"?'),
+        (f"{HEAD}[a.b]\nstatement = 's'", 'x.toml: "a" is no claim: write names in quotes'),
+        (f"{HEAD}[a]\nstatement = 's'", 'x.toml: "a" needs the key "source"'),
+        (f"{HEAD}[a]\nstatment = 's'", 'unknown key "statment"; did you mean "statement"?'),
+        (f"{HEAD}[a]\nstatement = 's'\nsource = 3", "source = 3 has to be text"),
         (f"{ROW}bounds = 3", "bounds have names"),
         (f"{ROW}bound = 3", "bound = 3 is neither a bound nor names one"),
         (f"{ROW}bounds.b = 'c d'", "bounds.b = 'c d' is neither a bound nor names one"),

@@ -70,7 +70,7 @@ def test_the_number_of_a_source_stands_beside_ours() -> None:
 
 
 def test_the_numbers_of_sources_lie_in_their_bounds() -> None:
-    for row in registry.rows().values():
+    for row in registry.registered().claims.values():
         for name, bound in row.bounds.items():
             for stated in bound.stated:
                 assert bound.distance(stated) <= 1e-9, (row.where, name)

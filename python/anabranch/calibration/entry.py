@@ -172,10 +172,6 @@ def entry_of(
     longest = round(max(each.duration_s for each in cases))
     return Entry(
         id=_ID,
-        title="Virtual time compared with Linux",
-        question="The engine simulates in virtual time what Linux does. How far is it from Linux, "
-        "from the first byte of a connection?",
-        cites=(),
         uncited=("TCP and Multipath TCP of Linux, over the same emulated links.",),
         parameters=_PARAMETERS,
         quick=Tier("quick", seeds=1, measured_s=longest, warm_up_s=0),

@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any
 
 from anabranch.batches.reduction import Task
+from anabranch.gallery import registry
 from anabranch.gallery.metrics import Metric
 from anabranch.gallery.parameters import Parameter, parameters, quoted
 from anabranch.gallery.references import cited
@@ -230,22 +231,16 @@ class Entry:
 
     id: str = field(default="", kw_only=True)
     """The name in the catalogue, which sets it."""
-    title: str
-    question: str
-    cites: tuple[str, ...]
-    """The short names of sources, which `references.toml` has."""
     parameters: str | tuple[Parameter, ...]
     """The rows of a table, or its text: see `gallery.parameters`."""
     quick: Tier
-    full: Tier
     design: Cells
     """The cells on this engine."""
     claims: tuple[Claim, ...]
     panels: tuple[Panel, ...]
     overview: Overview | Callable[[Results], Table]
     """The report's table of all cells."""
-    headline: str = ""
-    """The claim whose measured value leads the report; by default the first claim."""
+    full: Tier = Tier("full", seeds=20, measured_s=100)
     notes: Callable[[Results], Sequence[str]] = field(default=lambda _: ())
     """Paragraphs of the report, with measured numbers."""
     finding: Callable[[Results], Sequence[str]] | None = None
@@ -267,9 +262,24 @@ class Entry:
     """Further facts about the runs, for their provenance."""
 
     @property
+    def title(self) -> str:
+        """The title, from the registry."""
+        return registry.entry(self.id).title
+
+    @property
+    def question(self) -> str:
+        """The question that the claims answer, from the registry."""
+        return registry.entry(self.id).question
+
+    @property
+    def headline(self) -> str:
+        """The claim whose measured value leads the report; by default the first claim."""
+        return registry.entry(self.id).headline
+
+    @property
     def references(self) -> tuple[str, ...]:
         """The sources in full."""
-        return (*self.uncited, *cited(*self.cites))
+        return (*self.uncited, *cited(*registry.entry(self.id).cites))
 
     def cells(self, tier: Tier) -> Sequence[Cell]:
         """The cells on the system that the claims judge: that of the source, or this engine."""

@@ -1,6 +1,10 @@
-"""The registry of claims: their statements, sources and bounds, read from ``entries/*.toml``.
+"""The registry: titles, questions, sources and claims of entries, read from ``entries/*.toml``.
 
 It is apart from the code that measures. The file of an entry has a table for each claim::
+
+    title = "Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)"
+    question = "Does Multipath TCP delay blocks less than TCP over the better path?"
+    cites = ["NSDI'12"]
 
     ["E1.3-m12-beats-regular"]
     statement = "With both mechanisms, delays are lower on average and vary less than without them."
@@ -28,7 +32,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -47,6 +51,19 @@ _KINDS: Mapping[str, Callable[..., Bound]] = {
     "within": lambda ends, *others: within(*ends, *others),
 }
 """The keys of a bound that state its ends."""
+
+
+@dataclass(frozen=True)
+class EntryRow:
+    """An entry in words."""
+
+    title: str
+    question: str
+    """The question that the claims answer."""
+    cites: Sequence[str]
+    """The short names of sources, which ``references.toml`` has."""
+    headline: str = ""
+    """The claim whose measured value leads the report; by default the first claim."""
 
 
 @dataclass(frozen=True)
@@ -82,20 +99,40 @@ class ClaimRow:
         return self.bounds[name]
 
 
+@dataclass(frozen=True)
+class Registry:
+    """The rows of all entries and claims, by their names."""
+
+    entries: Mapping[str, EntryRow]
+    claims: Mapping[str, ClaimRow]
+
+
+def entry(name: str) -> EntryRow:
+    """The row of an entry.
+
+    Raises:
+        InputError: if the registry does not have it, or has a mistake.
+    """
+    if name not in registered().entries:
+        raise InputError(f"the entry {name} has no file in gallery/entries")
+    return registered().entries[name]
+
+
 def row(claim: str) -> ClaimRow:
     """The row of a claim, or the row that several claims share.
 
     Raises:
         InputError: if the registry does not have it, or has a mistake.
     """
-    if claim not in rows():
-        raise unknown("unknown claim", claim, rows(), listed_by="gallery/entries/*.toml")
-    return rows()[claim]
+    claims = registered().claims
+    if claim not in claims:
+        raise unknown("unknown claim", claim, claims, listed_by="gallery/entries/*.toml")
+    return claims[claim]
 
 
 @cache
-def rows() -> Mapping[str, ClaimRow]:
-    """All rows by their names.
+def registered() -> Registry:
+    """The registry.
 
     Raises:
         InputError: if a file has a mistake.
@@ -103,19 +140,36 @@ def rows() -> Mapping[str, ClaimRow]:
     return read(files("anabranch.gallery.entries"))
 
 
-def read(folder: Traversable) -> Mapping[str, ClaimRow]:
-    """The rows in the files of a folder.
+def read(folder: Traversable) -> Registry:
+    """The registry in the files of a folder.
 
     Raises:
         InputError: if a file has a mistake.
     """
+    entries: dict[str, EntryRow] = {}
     tables: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    for file, claim, table in _tables(folder):
-        where = f'{file}: "{claim}"'
-        if claim in tables:
-            raise InputError(f"{where} is also in {tables[claim][0]}")
-        _check_claim(where, table)
-        tables[claim] = (where, table)
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        name, _, suffix = file.name.rpartition(".")
+        if suffix != "toml":
+            continue
+        try:
+            found = tomllib.loads(file.read_text(encoding="utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{file.name}: {error}") from error
+        words = {key: each for key, each in found.items() if not isinstance(each, dict)}
+        _check_keys(file.name, words, ("title", "question", "cites"), ("headline",))
+        entries[name.replace("_", "-")] = EntryRow(**words)
+        for claim in [key for key in found if key not in words]:
+            where = f'{file.name}: "{claim}"'
+            if claim in tables:
+                raise InputError(f"{where} is also in {tables[claim][0]}")
+            _check_claim(where, found[claim])
+            tables[claim] = (where, found[claim])
+    return Registry(entries, _claims(tables))
+
+
+def _claims(tables: Mapping[str, tuple[str, Mapping[str, Any]]]) -> Mapping[str, ClaimRow]:
+    """The claims, each with its place and its table; bounds can be those of other claims."""
     own = {
         claim: {
             name: bound_of(f"{where}: {_key(name)}", given) if isinstance(given, dict) else given
@@ -142,20 +196,7 @@ def read(folder: Traversable) -> Mapping[str, ClaimRow]:
     }
 
 
-def _tables(folder: Traversable) -> Iterator[tuple[str, str, Any]]:
-    """The tables of all files, each with its file and its claim."""
-    for file in sorted(folder.iterdir(), key=lambda each: each.name):
-        if file.name.endswith(".toml"):
-            try:
-                found = tomllib.loads(file.read_text(encoding="utf-8"))
-            except tomllib.TOMLDecodeError as error:
-                raise InputError(f"{file.name}: {error}") from error
-            yield from ((file.name, claim, table) for claim, table in found.items())
-
-
-def _check_claim(where: str, table: Any) -> None:
-    if not isinstance(table, dict):
-        raise InputError(f"{where} stands before the first claim")
+def _check_claim(where: str, table: Mapping[str, Any]) -> None:
     if "statement" not in table and all(isinstance(each, dict) for each in table.values()):
         raise InputError(f'{where} is no claim: write names in quotes, as ["E1.3-x"]')
     _check_keys(where, table, ("statement", "source"), ("bound", "bounds"))
@@ -210,7 +251,7 @@ def _stated(source: Any) -> tuple[float, ...]:
 
 
 def _check_keys(
-    where: str, table: Mapping[str, Any], needed: Sequence[str], further: Sequence[str]
+    where: str, table: Mapping[str, Any], needed: Sequence[str], further: Sequence[str] = ()
 ) -> None:
     for key in table:
         if key not in (*needed, *further):

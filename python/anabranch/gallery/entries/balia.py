@@ -165,10 +165,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
-    question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
-    "new capacity sooner than OLIA?",
-    cites=("Peng et al. 2016", "CoNEXT'12"),
     parameters=f"""
         one bottleneck | <path.core.rate>, <path.core.rtt> RTT, as in nsdi11-lia
         random loss | <path.core.loss in *_random-loss_*>, queue of

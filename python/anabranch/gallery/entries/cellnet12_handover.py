@@ -113,10 +113,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Handover from WiFi to 3G and back in three modes (CellNet 2012)",
-    question="A phone leaves its WiFi. How long does a connection pause if 3G is always used, open "
-    "and idle, or not open at all?",
-    cites=("CellNet'12", "RFC 8041"),
     parameters=f"""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s) | as in nsdi12-fig7

@@ -145,10 +145,6 @@ def _notes(results: Results) -> list[str]:
 
 
 ENTRY = Entry(
-    title="Opportunistic linked increases (OLIA) next to TCP users (CoNEXT 2012, scenario C)",
-    question="Multipath users with a link of their own also use a link that TCP users depend on. "
-    "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
-    cites=("CoNEXT'12",),
     parameters="""
         topology | scenario C: private links, and one link shared by all | CoNEXT'12
         users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers: this project
@@ -166,7 +162,6 @@ ENTRY = Entry(
         "CoNEXT 2012 ran OLIA in the original kernel of its time.", ("congestion_control",)
     ),
     claims=named(CLAIMS),
-    headline="E10.olia-leaves-more",
     panels=panels.titled(panels_of_users("")),
     overview=Overview(
         "ratio: multipath users, relative to TCP users; curve: congestion control",

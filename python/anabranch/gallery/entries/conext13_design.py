@@ -119,10 +119,6 @@ def _notes(results: Results) -> list[str]:
 
 
 ENTRY = Entry(
-    title="Original and corrected penalisation over a design of two paths (CoNEXT 2013)",
-    question="Over hundreds of pairs of paths, how much of both paths does Multipath TCP use? Does "
-    "the corrected form of penalisation help?",
-    cites=("CoNEXT'13",),
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13
@@ -141,7 +137,6 @@ ENTRY = Entry(
         ON_MININET,
     ),
     claims=named(CLAIMS),
-    headline="E4.2-fix-helps",
     panels=titled(
         two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES)
     ),

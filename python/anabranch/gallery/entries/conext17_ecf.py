@@ -308,10 +308,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Earliest completion first (ECF): video and downloads over unequal paths (CoNEXT 2017)",
-    question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
-    "transfers finish sooner?",
-    cites=("CoNEXT'17",),
     parameters="""
         rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
         round-trip times without queue | WiFi <path.wifi.rtt> ± <path.wifi.jitter>, LTE
@@ -339,7 +335,6 @@ ENTRY = Entry(
         ("scheduler",),
     ),
     claims=named(CLAIMS),
-    headline="E11.ecf-throughput",
     panels=panels.titled(PANELS),
     overview=Overview(
         "workload; rates: WiFi + LTE (Mbit/s); amount: Mbit/s or KiB; curve: scheduler",

@@ -243,10 +243,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Delay of 8 KiB blocks when WiFi is 4 to 32 times as fast as 3G (CS244 2015)",
-    question="How do the delays of NSDI 2012's Figure 7 change when WiFi becomes faster and 3G "
-    "does not? Are opportunistic retransmission (M1) and penalisation (M2) still enough?",
-    cites=("CS244'15", "NSDI'12", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi.rate>, <path.wifi.rtt> RTT | CS244'15
         queue of WiFi | <path.wifi.limit in *_54p> | CS244'15 for 8 Mbit/s; kept for all rates: this
@@ -263,7 +259,6 @@ ENTRY = Entry(
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
-    full=Tier("full", seeds=20, measured_s=100),
     design=joined(
         *(grid(_cell, tag=(tag,), rate=RATES_MBPS, curve=_curves(tag)) for tag in SETTINGS)
     ),

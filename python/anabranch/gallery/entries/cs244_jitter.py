@@ -183,10 +183,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Delay of 8 KiB blocks as 3G's jitter grows (CS244 2014)",
-    question="How does jitter on 3G change the delay of blocks that Multipath TCP sends over WiFi "
-    "and 3G, with and without opportunistic retransmission (M1) and penalisation (M2)?",
-    cites=("CS244'14", "NSDI'12"),
     parameters=parameters("""
         WiFi | <path.wifi> | CS244'14
         3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit>, <path.3g.loss> loss | CS244'14
@@ -202,7 +198,6 @@ ENTRY = Entry(
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
-    full=Tier("full", seeds=20, measured_s=100),
     design=joined(
         grid(_cell, kib=RECEIVE_KIB, jitter=(0,), model=MODELS[:1], curve=(wifi_3g.TCP_WIFI,)),
         grid(_cell, model=MODELS, kib=RECEIVE_KIB, jitter=JITTERS_MS, curve=(MPTCP, MPTCP_M12)),

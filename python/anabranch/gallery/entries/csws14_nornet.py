@@ -108,10 +108,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Four schedulers over WLAN and cellular paths (CSWS 2014, NorNet)",
-    question="Over WLAN and a bufferbloated cellular path, which scheduler has the best goodput "
-    "if buffers are bounded, and the least buffering delay if they are not?",
-    cites=("CSWS'14", "slides of Alay et al."),
     parameters="""
         paths | WLAN next to 3G1 and next to 3G2, as in ferlin14-bufferbloat
         transfer | <connection.*.size>, download | CSWS'14: 16 MB

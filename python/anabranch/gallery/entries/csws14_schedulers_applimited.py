@@ -218,10 +218,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Schedulers with an application-limited source (CSWS 2014)",
-    question="How much longer than necessary do blocks take with round robin, with lowest RTT, "
-    "and with each remedy, when the paths are far from full?",
-    cites=("CSWS'14",),
     parameters=two_path_design.DESIGN_PARAMETERS[::2]
     + parameters("""
         settings | quick 40, full 200 | full: CSWS'14

@@ -92,10 +92,6 @@ SOURCE = Source(
 )
 
 ENTRY = Entry(
-    title="Schedulers with bulk data over a design of two paths (CSWS 2014)",
-    question="Over hundreds of settings, how much of two paths do round robin, lowest RTT, and "
-    "lowest RTT with each remedy use?",
-    cites=("CSWS'14",),
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 20 (quick) or 200 (full) per environment | full: CSWS'14

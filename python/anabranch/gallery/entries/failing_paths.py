@@ -82,9 +82,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Public reports of pauses after a path fails",
-    question="How long does a stream pause after a path fails, in Linux and with the engine?",
-    cites=("openmptcprouter 4254", "mptcp_net-next 554"),
     parameters=f"""
         a | <path.a>
         b | <path.b>
@@ -95,11 +92,9 @@ ENTRY = Entry(
         engine | full_mesh, with the engine's own buffers
     """,
     quick=Tier("quick", seeds=5, measured_s=90),
-    full=Tier("full", seeds=20, measured_s=100),
     design=grid(cell, event=(ONE, ALL), stack=STYLES),
     uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    headline="FP.b-all-paths",
     panels=panels.titled(PANELS),
     overview=Overview("event; stack", "b", (STALL_S, GOODPUT)),
     notes=_notes,

@@ -114,10 +114,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Paths that fail and come back: Linux and its model",
-    question="Does the model of Linux pause for as long as Linux when a path fails, and does it "
-    "return to the path as Linux does?",
-    cites=("openmptcprouter 4254", "mptcp_net-next 554", "mptcp_net-next 581"),
     parameters=parameters(f"""
         paths that fail | a: <path.a>; b: <path.b> | as in failing-paths
         paths that come back | WAN: <path.wan>; 5G: <path.5g> | as in restored-paths
@@ -133,7 +129,6 @@ ENTRY = Entry(
     design=_cells,
     not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
-    headline="FL1-stalls",
     panels=panels.titled(PANELS),
     overview=Overview("hosts; event; stack; load", "a", (STALL_S,)),
     notes=_notes,

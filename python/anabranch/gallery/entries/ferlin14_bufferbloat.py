@@ -281,10 +281,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Bufferbloat mitigation on cellular paths (IWQoS 2014)",
-    question="How does capping the round-trip times of bloated paths change delay, goodput and "
-    "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
-    cites=("IWQoS'14", "slides of Alay et al."),
     parameters="""
         WLAN | <path.wlan>
         3G1 | <path.3g1> | this project; NorNet has real ones

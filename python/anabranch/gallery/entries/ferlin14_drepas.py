@@ -162,10 +162,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Dynamic relative path scoring (DRePaS) next to 2G and 3G (Globecom 2014)",
-    question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
-    "keep Multipath TCP from using a path that does harm?",
-    cites=("Globecom'14", "slides of Alay et al."),
     parameters=f"""
         WLAN | <path.wlan> | this project; the paper measured real ones
         2G | <path.cellular in *_2g_*> | this project, in the range of EDGE
@@ -180,7 +176,6 @@ ENTRY = Entry(
         blackout | WLAN silently drops everything after {BLACKOUT_S} s
     """,
     quick=Tier("quick", seeds=5, measured_s=60),
-    full=Tier("full", seeds=20, measured_s=100),
     design=joined(
         grid(_cell, second=_SECOND, kib=BUFFERS_KIB, curve=CURVES),
         grid(_cell, second=(TWO_G,), kib=(BLACKOUT_KIB,), curve=CURVES[1:], blackout=(True,)),
@@ -188,7 +183,6 @@ ENTRY = Entry(
     uncertain_parameters={**LINKS, **BUFFERS},
     source=Source("The authors ran the original kernel over real links.", ("path_manager",)),
     claims=named(CLAIMS),
-    headline="E7.b-drepas-avoids-it",
     panels=panels.titled(PANELS),
     overview=Overview(
         "curve; second: second path; buffer_kib: buffers (KiB); blackout",

@@ -254,9 +254,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Public reports of slow Multipath TCP",
-    question="Does the model of Linux have the reported goodput? Do the engine's remedies help?",
-    cites=(),
     uncited=tuple(dict.fromkeys(report.thread for report in REPORTS)),
     parameters=(
         *(

@@ -432,10 +432,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Latency of cloud applications over two paths (2015)",
-    question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
-    "TCP over the faster one? How do loss and unequal round-trip times change this?",
-    cites=("Grinnemo'15", "Hurtig et al. 2019"),
     parameters="""
         paths | two of <path.*.rate>; RTT <path.*.rtt> | Grinnemo'15
         loss | <path.one.loss>, towards the receiver of the data | rates: Grinnemo'15

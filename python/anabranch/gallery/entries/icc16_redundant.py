@@ -95,10 +95,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Redundant scheduling for requests and responses (ICC 2016)",
-    question="An interactive application asks small questions over lossy WiFi and LTE. How much "
-    "sooner do answers arrive if every segment is sent over both? What does that cost?",
-    cites=("ICC'16",),
     parameters="""
         WiFi | <path.wifi>
         LTE | <path.lte>

@@ -326,10 +326,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
-    question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
-    "path sooner than LIA?",
-    cites=("ICNP'12", "draft-xu"),
     parameters=f"""
         paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
             queues of <path.one.limit in *_three-flows>
@@ -351,7 +347,6 @@ ENTRY = Entry(
     ),
     uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    headline="WV.d-timely",
     panels=panels.titled(PANELS),
     overview=Overview(
         "network; curve: congestion control; connection: flow",

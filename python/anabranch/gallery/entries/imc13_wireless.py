@@ -270,10 +270,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Download time against flow size over WiFi and cellular (IMC 2013)",
-    question="How much sooner does a download of a given size arrive over WiFi and a cellular "
-    "network than over either alone? Which part does the cellular network carry?",
-    cites=("IMC'13", "literature review"),
     parameters=f"""
         paths | one WiFi and one cellular network | IMC'13, abstract
         WiFi | <path.wifi>

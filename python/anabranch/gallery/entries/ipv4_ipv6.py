@@ -115,10 +115,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="IPv4 and IPv6 at once: two incongruent paths (slides of Alay et al., last question)",
-    question="Routes of IPv4 and IPv6 between the same hosts often differ. What do performance and "
-    "reliability gain from using both at once?",
-    cites=("slides of Alay et al., future work", "RFC 8684"),
     parameters=f"""
         access | <path.access in *_bottlenecks-*>; the control has <path.access.rate in *-access>
         route of IPv4 | <path.ipv4>

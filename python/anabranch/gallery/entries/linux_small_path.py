@@ -107,11 +107,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="A small path next to a large one",
-    question="A public report has Linux's Multipath TCP at a sixth of TCP's goodput when a path of "
-    "2 Mbit/s joins one of 100 Mbit/s. Does this machine's kernel do that? Does the engine avoid "
-    "it?",
-    cites=("mptcp_net-next 381",),
     parameters=parameters("""
         fast path | <path.fast> | the report; queue: this project
         slow path | <path.slow> | the report; queue: this project

@@ -108,11 +108,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Today's Linux over WiFi and 3G, compared with the engine",
-    question="Opportunistic retransmission and penalisation were published in 2012. Does the "
-    "Multipath TCP of this machine's kernel still lose the goodput that they save? Does the "
-    "engine save it on the same links?",
-    cites=("NSDI'12",),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s), no jitter | as in nsdi12-fig7

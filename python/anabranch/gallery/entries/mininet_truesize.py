@@ -170,12 +170,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="An artefact of emulation: delayed segments that weigh one byte",
-    question="The original kernel reproduces a published result on Mininet's links, and not on "
-    "clean ones. From Linux 3.12 until 2017, netem on a host's own interface sets the memory of a "
-    "TCP segment to one byte, so that out-of-order data takes up almost no receive buffer. "
-    "Does the result depend on this?",
-    cites=("NSDI'12", "CS244'15"),
     parameters=f"""
         WiFi | <path.wifi>; also 16, 32 and 64 Mbit/s | CS244'15
         3G | <path.3g.rate>, 150 ms RTT, <path.3g.limit>; also 50 and 300 ms | CS244'15; RTTs:
@@ -190,11 +184,9 @@ ENTRY = Entry(
         block | <connection.*.block_size> | NSDI'12
     """,
     quick=Tier("quick", seeds=5, measured_s=40),
-    full=Tier("full", seeds=20, measured_s=100),
     design=cells,
     not_varied_because="the settings are those of the recorded runs of the original kernel",
     claims=named(CLAIMS),
-    headline="MT.2-kept-slower",
     panels=panels.titled(PANELS),
     overview=Overview(
         "system; curve; wifi_mbps: WiFi (Mbit/s); receive_kib: receive (KiB); rtt_ms: 3G (ms)",

@@ -241,10 +241,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Blocking estimation (BLEST) over 3G and WLAN (IFIP Networking 2016)",
-    question="Does leaving the slow path idle when it would block the fast path save "
-    "retransmissions, buffer space and time?",
-    cites=("Networking'16",),
     parameters="""
         WLAN | <path.wlan in *_3g-wlan_*> | Networking'16
         3G | <path.second in *_3g-wlan_*>, no loss | Networking'16
@@ -276,7 +272,6 @@ ENTRY = Entry(
         (original(), with_artefact(original(), "the same, netem's fault")),
     ),
     claims=named(CLAIMS),
-    headline="E11.blest-goodput",
     panels=panels.titled(PANELS),
     overview=Overview(
         "workload; paths; curve: scheduler",

@@ -233,10 +233,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Linked increases (LIA): fair on a shared bottleneck, useful on two (NSDI 2011)",
-    question="Where its subflows share a bottleneck, does LIA take no more than one TCP flow? "
-    "Where they do not, does it reach the goodput of the best path, or the sum?",
-    cites=("NSDI'11", "RFC 6356"),
     parameters="""
         shared bottleneck | <path.core.rate>, <path.core.rtt> RTT
         random loss | <path.core.loss in *_random-loss_*>, queue of

@@ -192,10 +192,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Goodput over WiFi and 3G as the receive buffer grows (NSDI 2012, Figure 4)",
-    question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
-    "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
-    cites=("NSDI'12", "Bonaventure", "CS244'12", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | NSDI'12
         3G | <path.3g> (2 s) | NSDI'12
@@ -206,12 +202,10 @@ ENTRY = Entry(
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
-    full=Tier("full", seeds=20, measured_s=100),
     design=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
     uncertain_parameters=WIFI_3G,
     source=wifi_3g.NSDI12_SYSTEM,
     claims=named(CLAIMS),
-    headline="E2.c-m12-never-worse",
     panels=panels.titled(PANELS),
     overview=Overview(
         "curve; buffer_kb: buffers (kB)",

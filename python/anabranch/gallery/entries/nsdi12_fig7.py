@@ -271,11 +271,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)",
-    question="An application writes 8 KiB blocks as fast as the stack accepts them. How long "
-    "does a block take over WiFi, over 3G, and over both with Multipath TCP, with and without "
-    "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
-    cites=("NSDI'12", "CS244'15", "CoNEXT'13"),
     parameters=parameters(f"""
         WiFi | <path.wifi> (80 ms) | {_LINKS_SOURCE}
         3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit> (2 s) | {_LINKS_SOURCE}
@@ -292,7 +287,6 @@ ENTRY = Entry(
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=100),
-    full=Tier("full", seeds=20, measured_s=100),
     design=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=Source(
@@ -302,7 +296,6 @@ ENTRY = Entry(
         (*ON_MININET, original("original kernel, clean links")),
     ),
     claims=named(CLAIMS),
-    headline="E1.2-m12-like-wifi",
     panels=panels.titled(PANELS),
     overview=Overview(
         "curve; send: send buffer; receive: receive buffer; jitter_model: jitter",

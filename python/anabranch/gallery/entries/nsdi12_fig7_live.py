@@ -157,10 +157,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Delay of 8 KiB blocks: virtual time, real time, and Linux (NSDI 2012, Figure 7)",
-    question="Does the engine behave in virtual time as it does in real time? How does the "
-    "Multipath TCP of this machine's kernel perform on the same links?",
-    cites=("NSDI'12", "CS244'15", "CoNEXT'13"),
     parameters=parameters("""
         WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
         3G | <path.3g> (2 s) | as in nsdi12-fig7
@@ -174,7 +170,6 @@ ENTRY = Entry(
     design=joined(*(grid(_cell, hosts=(hosts,), curve=curves(hosts)) for hosts in HOSTS)),
     not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
-    headline="K2-linux-is-harmed",
     panels=panels.titled(PANELS),
     overview=Overview("hosts; curve", "3g", (GOODPUT, MEAN, P50, P95, P99)),
     notes=_notes,

@@ -256,10 +256,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Weak 3G, fast links, memory, receive queue and short flows (NSDI 2012)",
-    question="Do the mechanisms of NSDI 2012 hold beyond WiFi and 3G: on a very weak second path, "
-    "on fast links, for memory, for the receive queue and for short flows?",
-    cites=("NSDI'12",),
     parameters=parameters(f"""
         weak 3G | <path.3g in weak-3g*>; WiFi of figure 4 | rate: NSDI'12; else this project
         fast links | <path.one in three-equal-links*> | this project; scaled from 1 Gbit/s to 1/10
@@ -270,7 +266,6 @@ ENTRY = Entry(
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=20),
-    full=Tier("full", seeds=20, measured_s=100),
     design=joined(
         grid(_cell, network=(WEAK,), size=WEAK_BUFFERS_KB, curve=(TCP_WIFI, MPTCP, MPTCP_M12)),
         grid(
@@ -286,7 +281,6 @@ ENTRY = Entry(
     uncertain_parameters={**LINKS, **BUFFERS},
     source=wifi_3g.NSDI12_SYSTEM,
     claims=named(CLAIMS),
-    headline="E3.weak-3g-cured",
     panels=panels.titled(PANELS),
     overview=Overview(
         "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), metrics.REINJECTIONS)

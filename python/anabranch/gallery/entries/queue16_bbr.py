@@ -265,10 +265,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="BBR over bufferbloated and lossy paths, and next to other flows (ACM Queue 2016)",
-    question="How do losses and large buffers affect BBR and CUBIC? What do flows and subflows "
-    "with BBR leave to others?",
-    cites=("ACM Queue 2016", "draft-ietf-ccwg-bbr"),
     parameters="""
         losses | one flow over 100 Mbit/s, RTT 100 ms | figure 8
         queue with losses | <path.link.limit in loss_*> (one bandwidth-delay product)
@@ -284,7 +280,6 @@ ENTRY = Entry(
     design=cells,
     uncertain_parameters=QUEUES,
     claims=named(CLAIMS),
-    headline="Q16.c-bbr-maximum",
     panels=panels.titled(PANELS),
     overview=Overview("experiment; size; curve: congestion control", "link", (GOODPUT,)),
     notes=_notes,

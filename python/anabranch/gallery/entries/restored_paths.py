@@ -113,9 +113,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Public reports about paths that return",
-    question="Do Linux and the engine use a path again after it failed and came back?",
-    cites=("mptcp_net-next 581", "mptcp_net-next 616", "mptcp_net-next 440", "mptcpd 291"),
     parameters=f"""
         WAN | <path.wan>
         5G | <path.5g>
@@ -135,7 +132,6 @@ ENTRY = Entry(
     ),
     uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    headline="RP.b-hardly-returns",
     panels=panels.titled(PANELS),
     overview=Overview("event; load; stack", "wan", (WAN, GOODPUT)),
     notes=_notes,

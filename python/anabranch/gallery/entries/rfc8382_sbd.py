@@ -207,10 +207,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Shared-bottleneck detection (RFC 8382)",
-    question="Does the sender detect which of its subflows share a bottleneck? Does coupling only "
-    "those subflows pay off?",
-    cites=("RFC 8382",),
     parameters=f"""
         settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100
         bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms

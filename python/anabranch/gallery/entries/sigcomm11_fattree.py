@@ -281,10 +281,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="A data centre: subflows over a FatTree (SIGCOMM 2011)",
-    question="In a FatTree, TCP flows over random routes collide. How much of the network do they "
-    "leave unused, and how many subflows does Multipath TCP need to use it?",
-    cites=("SIGCOMM'11", "NSDI'11"),
     parameters="""
         topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4: this project
         rate of all cables | 100 Mbit/s in each direction | this project: NSDI'11 has up to 99
@@ -305,6 +301,5 @@ ENTRY = Entry(
     claims=named(CLAIMS),
     panels=panels.titled(PANELS),
     overview=_overview,
-    headline="FT.b-mptcp-fills",
     notes=_notes,
 )

@@ -205,10 +205,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Next to TCP in a LAN, on one and two shared links (Veerman 2012)",
-    question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
-    "this link, and if it has another link?",
-    cites=("Veerman'12", "RFC 6356"),
     parameters=veerman12.with_stack(f"""
         links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
         access | 10 Gbit/s, 1 ms of the RTT, equal for all
@@ -218,7 +214,6 @@ ENTRY = Entry(
         theory | all connections have the same total | this project: RFC 6356 §2
     """),
     quick=Tier("quick", seeds=10, measured_s=40),
-    full=Tier("full", seeds=20, measured_s=100),
     design=joined(
         grid(_cell, network=_ROUTES, curve=(LIA, UNCOUPLED, LIA_CUBIC)),
         grid(_cell, network=(ONE_LINK,), curve=(TCP,)),

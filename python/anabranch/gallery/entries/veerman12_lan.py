@@ -373,10 +373,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
-    question="Which buffer does Multipath TCP need in a LAN to reach the sum of its links? Does "
-    "its throughput follow links that go down and come up?",
-    cites=("Veerman'12", "RFC 6356"),
     parameters=veerman12.with_stack(f"""
         links | 1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT | slides
         buffers, 1 + 1 Gbit/s | 0.625 to 5 MB; 6 MB | 6 MB: slides; else this project
@@ -391,7 +387,6 @@ ENTRY = Entry(
         transfer | {TRANSFER_MB} MB, both links down and up six times within 26 s
     """),
     quick=Tier("quick", seeds=5, measured_s=30),
-    full=Tier("full", seeds=20, measured_s=100),
     design=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),

@@ -190,10 +190,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
-    question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
-    "Which share of a link does a TCP flow next to them keep?",
-    cites=("Veerman'12", "RFC 6356"),
     parameters=(
         *parameters(f"""
         links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”

@@ -130,10 +130,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="At full rates: 10 Gbit/s at 202 ms with 570 MB (Veerman 2012)",
-    question="Do links of 0.3 + 1 + 10 Gbit/s reach their sum with the rule's 570 MB when one of "
-    "them is at 202 ms? What do they reach with smaller buffers?",
-    cites=("Veerman'12", "RFC 6356"),
     parameters=parameters("""
         scaling | none | the other entries after Veerman use a tenth
         links | 0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT | slides

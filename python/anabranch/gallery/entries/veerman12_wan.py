@@ -180,10 +180,6 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    title="A WAN: buffers, a far link, a LAN next to a WAN (Veerman 2012)",
-    question="How does throughput over long distances depend on the buffer, and when does a fast "
-    "but far link do harm?",
-    cites=("Veerman'12", "RFC 6356"),
     parameters=veerman12.with_stack(f"""
         WAN | 0.3 + 1 Gbit/s, 35 ms RTT | slides: Geneva
         advanced | these two links and 10 Gbit/s, 202 ms RTT | slides
@@ -210,7 +206,6 @@ ENTRY = Entry(
     uncertain_parameters={**LINKS, **BUFFERS},
     source=veerman12.source(),
     claims=veerman12.at_scale(named(CLAIMS)),
-    headline="E9.wan-sum",
     panels=panels.titled(PANELS),
     overview=Overview(
         "test; curve; buffer_mb: buffer of the slides (MB)", "large", (GOODPUT, REINJECTIONS)
