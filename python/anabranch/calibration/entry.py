@@ -23,6 +23,7 @@ from anabranch.calibration.deviations import (
     TWO_PATHS,
     ComparedScenario,
 )
+from anabranch.gallery import registry
 from anabranch.gallery.claims import Quantity, Unnamed, claim, named
 from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.gallery.panels import Drawings, titled
@@ -172,6 +173,7 @@ def entry_of(
     longest = round(max(each.duration_s for each in cases))
     return Entry(
         id=_ID,
+        words=registry.entry(_ID),
         uncited=("TCP and Multipath TCP of Linux, over the same emulated links.",),
         parameters=_PARAMETERS,
         quick=Tier("quick", seeds=1, measured_s=longest, warm_up_s=0),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from anabranch.errors import InputError, unknown
+from anabranch.gallery import registry
 from anabranch.gallery.entry import Entry
 
 SECONDS: dict[str, tuple[float, float]] = {
@@ -84,7 +85,7 @@ def entry(name: str) -> Entry:
         module = "calibration.entry"
     found = import_module(f"anabranch.{module}").ENTRY
     assert isinstance(found, Entry)
-    return replace(found, id=name)
+    return replace(found, id=name, words=registry.entry(name))
 
 
 def live(name: str) -> Entry:

@@ -12,10 +12,10 @@ from itertools import product
 from typing import Any
 
 from anabranch.batches.reduction import Task
-from anabranch.gallery import registry
 from anabranch.gallery.metrics import Metric
 from anabranch.gallery.parameters import Parameter, parameters, quoted
 from anabranch.gallery.references import cited
+from anabranch.gallery.registry import EntryRow
 from anabranch.gallery.systems import Source
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
@@ -231,6 +231,8 @@ class Entry:
 
     id: str = field(default="", kw_only=True)
     """The name in the catalogue, which sets it."""
+    words: EntryRow = field(default=EntryRow("", "", ()), kw_only=True)
+    """Title, question and sources from the registry. The catalogue sets them."""
     parameters: str | tuple[Parameter, ...]
     """The rows of a table, or its text: see `gallery.parameters`."""
     quick: Tier
@@ -262,24 +264,9 @@ class Entry:
     """Further facts about the runs, for their provenance."""
 
     @property
-    def title(self) -> str:
-        """The title, from the registry."""
-        return registry.entry(self.id).title
-
-    @property
-    def question(self) -> str:
-        """The question that the claims answer, from the registry."""
-        return registry.entry(self.id).question
-
-    @property
-    def headline(self) -> str:
-        """The claim whose measured value leads the report; by default the first claim."""
-        return registry.entry(self.id).headline
-
-    @property
     def references(self) -> tuple[str, ...]:
         """The sources in full."""
-        return (*self.uncited, *cited(*registry.entry(self.id).cites))
+        return (*self.uncited, *cited(*self.words.cites))
 
     def cells(self, tier: Tier) -> Sequence[Cell]:
         """The cells on the system that the claims judge: that of the source, or this engine."""

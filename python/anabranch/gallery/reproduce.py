@@ -66,8 +66,8 @@ def save_entry(
     judgements = comparison.judged(entry, judgements, results, folder)
     Report(
         id=entry.id,
-        title=entry.title,
-        question=entry.question,
+        title=entry.words.title,
+        question=entry.words.question,
         results=results,
         panels=entry.panels,
         finding=_finding(entry, results, judgements),
@@ -115,7 +115,7 @@ def _bands(entry: Entry, *, varied: bool) -> str:
 
 def _finding(entry: Entry, results: Results, judgements: list[Judgement]) -> list[str]:
     if entry.finding is None:
-        return finding.of_claims(judgements, entry.headline)
+        return finding.of_claims(judgements, entry.words.headline)
     return [*entry.finding(results), finding.count(judgements)]
 
 
