@@ -93,6 +93,13 @@ def test_no_claim_replaces_another_of_its_name(name: str, monkeypatch: pytest.Mo
     assert len(entry.claims) == made > 0
 
 
+def test_a_headline_is_a_claim_of_its_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = registry.EntryRow("t", "q", (), headline="E1.1")
+    monkeypatch.setattr(registry, "entry", lambda _: row)
+    with pytest.raises(InputError, match=r'headline = "E1\.1" is none of its claims'):
+        catalogue.entry("nsdi12-fig7")
+
+
 def test_entries_cite_every_source() -> None:
     cited = {source for name in ENTRIES for source in catalogue.entry(name).references}
     assert set(SOURCES.values()) <= cited

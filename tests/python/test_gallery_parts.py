@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from anabranch.errors import InputError
-from anabranch.gallery import panels, registry
+from anabranch.gallery import panels, registry, reproduce
 from anabranch.gallery.claims import (
     Quantity,
     all_of,
@@ -25,7 +25,16 @@ from anabranch.gallery.claims import (
     least,
     named,
 )
-from anabranch.gallery.entry import Cell, Factors, ScenarioText, Tier, grid, joined, key_of
+from anabranch.gallery.entry import (
+    Cell,
+    Factors,
+    Overview,
+    ScenarioText,
+    Tier,
+    grid,
+    joined,
+    key_of,
+)
 from anabranch.gallery.measures import (
     by_seed,
     derived,
@@ -116,26 +125,42 @@ def test_a_bound_of_the_registry_states_its_ends_its_source_and_what_it_was() ->
     [
         ("[a", "x.toml: "),
         ("title = 't'", 'x.toml needs the key "question"'),
+        ("title = 3", "x.toml: title = 3 has to be text"),
+        ("title = ''", "x.toml: title = '' has to be text"),
+        ("cites = 'a'", "x.toml: cites = 'a' has to be a list of names"),
+        (HEAD.replace("[]", "['RFC 6365']"), 'unknown source "RFC 6365"; did you mean "RFC 6356"'),
         (f"{HEAD}titel = 't'", 'x.toml: unknown key "titel"; did you mean "title"?'),
         (f"{HEAD}[a.b]\nstatement = 's'", 'x.toml: "a" is no claim: write names in quotes'),
         (f"{HEAD}[a]\nstatement = 's'", 'x.toml: "a" needs the key "source"'),
         (f"{HEAD}[a]\nstatment = 's'", 'unknown key "statment"; did you mean "statement"?'),
         (f"{HEAD}[a]\nstatement = 's'\nsource = 3", "source = 3 has to be text"),
-        (f"{ROW}bounds = 3", "bounds have names"),
-        (f"{ROW}bound = 3", "bound = 3 is neither a bound nor names one"),
+        (
+            f"{HEAD}[a]\nstatement = '{{}}'\nsource = 's'",
+            "statement = '{}' has braces without a word",
+        ),
+        (f"{ROW}bounds = 3", "bounds = 3 has to be bounds by name"),
+        (f"{ROW}bound = 3", "bound = 3 has to be a bound, or the name of one"),
         (f"{ROW}bounds.b = 'c d'", "bounds.b = 'c d' is neither a bound nor names one"),
         (f"{ROW}bound = 'a'", "bound = 'a' is neither a bound nor names one"),
         (f"{ROW}bound = {{ at_leest = 3 }}", "bound needs one of at_least, at_most,"),
-        (f"{ROW}bound = {{ at_least = 3, at_most = 4 }}", "bound needs one of at_least, at_most,"),
+        (f"{ROW}bound = {{ at_least = 3, at_most = 4 }}", "its keys are at_least, at_most"),
         (f"{ROW}bounds.b = {{ above = 3 }}", 'bounds.b needs the key "since"'),
-        (
-            f"{ROW}bound = {{ above = 3, {SINCE}, units = 's' }}",
-            'key "units"; did you mean "unit"?',
+        *(
+            (f"{ROW}bound = {{ {keys} }}", words)
+            for keys, words in (
+                (f"above = 3, {SINCE}, units = 's'", 'did you mean "unit"?'),
+                (f"above = 3, {SINCE}, unit = 3", "unit = 3 has to be text"),
+                (f"above = 3, {SINCE}, was = [2026-11-20]", "has to be earlier bounds"),
+                (f"above = 3, {SINCE}, source = '1/4'", "source = '1/4' has to be a number, "),
+                (f"above = '3', {SINCE}", "above = '3' has to be a number"),
+                (f"above = nan, {SINCE}", "above = nan has to be a number"),
+                (f"above = true, {SINCE}", "above = True has to be a number"),
+                (f"within = [4, 3], {SINCE}", "within = [4, 3] has to be [low, high]"),
+                (f"within = [3], {SINCE}", "within = [3] has to be [low, high]"),
+                ("above = 3, since = '2026-11-20', reason = 'r'", "has to be a day without quotes"),
+                ("above = 3, since = 2026-11-20, reason = ''", "reason = '' has to be text"),
+            )
         ),
-        (f"{ROW}bound = {{ above = 3, {SINCE}, was = [2026-11-20] }}", "bound is no valid bound: "),
-        (f"{ROW}bound = {{ above = 3, {SINCE}, source = '1/4' }}", "bound is no valid bound: "),
-        (f"{ROW}bound = {{ above = '3', {SINCE} }}", "bound is no valid bound: "),
-        (f"{ROW}bound = {{ within = [4, 3], {SINCE} }}", "low end"),
     ],
 )
 def test_a_mistake_in_the_registry_is_named(text: str, words: str, tmp_path: Path) -> None:
@@ -168,7 +193,7 @@ def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
     assert [each.bound for each in same.conditions] == [row.bound(""), row.bound("IQR")]
     assert other.conditions[0].bound == registry.row("E7.c-less-delay").bound("")
     with pytest.raises(
-        InputError, match=r'unknown claim "E1\.1-3g"; did you mean "E1\.1-3g-slower"'
+        InputError, match=r'lack the claim "E1\.1-3g"; did you mean "E1\.1-3g-slower"'
     ):
         named({"E1.1-3g": claim(Quantity("q", measure))})
     with pytest.raises(InputError, match=r'"E7\.c-less-delay" needs the key "bounds.other"'):
@@ -179,10 +204,18 @@ def test_a_claim_gives_the_words_that_its_row_needs() -> None:
     shared = partial(claim, row="E1s.3-heavier-tail", setting="few queues")
     (found,) = named({"E1s.3-x": shared(queue="")})
     assert found.statement.startswith("With few queues, the tail of MPTCP")
-    with pytest.raises(InputError, match=r"heavier-tail.* has the words .*'queue'.*, and gets"):
+    with pytest.raises(InputError, match=r'heavier-tail" has \{queue\}, which claim\(\) does not'):
         named({"E1s.3-x": shared()})
-    with pytest.raises(InputError, match=r"and gets .*'other'"):
+    with pytest.raises(InputError, match=r"lacks \{other\}, which claim\(\) gives"):
         named({"E1s.3-x": shared(queue="", other="")})
+
+
+def test_the_table_of_all_cells_has_the_units_of_its_headings(results: Results) -> None:
+    recovery = Metric("recovery_ms", "recovery", "s", 1e-3)
+    table = reproduce._overview_table(results, Overview("curve; size", "two", (GOODPUT, recovery)))
+    assert table.headings == ("curve", "size", "goodput (Mbit/s)", "recovery (s)", "two carried")
+    assert table.rows[0][3].startswith(recovery.text(results, at("slow")).removesuffix(" s"))
+    assert table.rows[0][3].startswith("1.5")
 
 
 def test_similar_quantities_are_described_once() -> None:

@@ -85,7 +85,10 @@ def entry(name: str) -> Entry:
         module = "calibration.entry"
     found = import_module(f"anabranch.{module}").ENTRY
     assert isinstance(found, Entry)
-    return replace(found, id=name, words=registry.entry(name))
+    words = registry.entry(name)
+    if words.headline and words.headline not in (claim.id for claim in found.claims):
+        raise InputError(f'the entry {name}: headline = "{words.headline}" is none of its claims')
+    return replace(found, id=name, words=words)
 
 
 def live(name: str) -> Entry:

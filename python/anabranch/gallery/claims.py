@@ -119,7 +119,7 @@ def carried(
 ) -> Needs:
     """The precondition that each path carried more than this share of the bytes in each cell.
 
-    `of` reduces the shares of the seeds to one.
+    `paths` is the name of a path, or several names. `of` reduces the shares of the seeds to one.
     """
     names = (paths,) if isinstance(paths, str) else paths
 

@@ -266,7 +266,8 @@ class Entry:
     @property
     def references(self) -> tuple[str, ...]:
         """The sources in full."""
-        return (*self.uncited, *cited(*self.words.cites))
+        found = (*self.uncited, *cited(*self.words.cites))
+        return found or ("This project: an experiment without a source.",)
 
     def cells(self, tier: Tier) -> Sequence[Cell]:
         """The cells on the system that the claims judge: that of the source, or this engine."""

@@ -39,7 +39,7 @@ class Look(TypedDict, total=False):
     """The look of axes."""
 
     ticks: Sequence[float] | Mapping[float, str]
-    """Levels of a logarithmic x axis, as plain numbers or in words."""
+    """Levels of the x axis, as plain numbers or in words. They make the axis logarithmic."""
     places: Sequence[str]
     """Words at the places 0, 1, 2 and so on of the x axis."""
     turned: float
@@ -252,7 +252,7 @@ def dress(axes: Axes, look: Look, x: str = "", y: str = "") -> None:
             label.set(rotation=look["turned"], ha="right", fontsize=7)
     if "xticks" in look:
         axes.set_xticks(look["xticks"])
-    if look.get("xlog"):
+    if look.get("xlog") and "ticks" not in look:
         figures.plain_log_x(axes)
     if look.get("log"):
         figures.plain_log_y(axes)

@@ -30,6 +30,7 @@ chose both:
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from anabranch.errors import InputError, unknown
+from anabranch.gallery.references import SOURCES
 from anabranch.results.bounds import Bound, above, at_least, at_most, below, within
 
 _KINDS: Mapping[str, Callable[..., Bound]] = {
@@ -51,6 +53,59 @@ _KINDS: Mapping[str, Callable[..., Bound]] = {
     "within": lambda ends, *others: within(*ends, *others),
 }
 """The keys of a bound that state its ends."""
+
+_Form = tuple[str, Callable[[Any], bool]]
+"""A form of values in words, and whether a value has it."""
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+
+
+def _is_text(given: Any) -> bool:
+    return isinstance(given, str) and given != ""
+
+
+def _is_range(given: Any) -> bool:
+    is_pair = isinstance(given, list) and len(given) == 2
+    return is_pair and all(map(_is_number, given)) and given[0] <= given[1]
+
+
+def _is_stated(given: Any) -> bool:
+    is_ratio = isinstance(given, str) and re.fullmatch(r"[\d.]+ / [\d.]+", given)
+    return _is_number(given) or _is_range(given) or bool(is_ratio)
+
+
+def _is_history(given: Any) -> bool:
+    return isinstance(given, list) and all(
+        isinstance(each, list) and len(each) == 2 and _is_day(each[0]) and _is_text(each[1])
+        for each in given
+    )
+
+
+def _is_day(given: Any) -> bool:
+    return type(given) is date
+
+
+_TEXT: _Form = ("text", _is_text)
+_OF_ENTRIES: Mapping[str, _Form] = {
+    "cites": (
+        "a list of names",
+        lambda given: isinstance(given, list) and all(map(_is_text, given)),
+    ),
+}
+_OF_CLAIMS: Mapping[str, _Form] = {
+    "bound": ("a bound, or the name of one", lambda given: isinstance(given, dict | str)),
+    "bounds": ("bounds by name, as bounds.mean", lambda given: isinstance(given, dict)),
+}
+_OF_BOUNDS: Mapping[str, _Form] = {
+    **dict.fromkeys(_KINDS, ("a number", _is_number)),
+    "within": ("[low, high]", _is_range),
+    "since": ("a day without quotes, as 2026-11-20", _is_day),
+    "was": ('earlier bounds, as [[2026-11-24, "at least 1"]]', _is_history),
+    "source": ('a number, [low, high], or a ratio as "70 / 366"', _is_stated),
+}
+"""The forms of values that are no text, by key."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +139,10 @@ class ClaimRow:
             InputError: if the words are not those in the braces.
         """
         needed = set(re.findall(r"\{(\w+)\}", self.statement + self.source))
-        if needed != given.keys():
-            raise InputError(f"{self.where} has the words {needed or '{}'}, and gets {set(given)}")
+        for word in sorted(needed - given.keys()):
+            raise InputError(f"{self.where} has {{{word}}}, which claim() does not give")
+        for word in sorted(given.keys() - needed):
+            raise InputError(f"{self.where} lacks {{{word}}}, which claim() gives")
         return self.statement.format(**given), self.source.format(**given)
 
     def bound(self, name: str) -> Bound:
@@ -126,7 +183,7 @@ def row(claim: str) -> ClaimRow:
     """
     claims = registered().claims
     if claim not in claims:
-        raise unknown("unknown claim", claim, claims, listed_by="gallery/entries/*.toml")
+        raise unknown("gallery/entries/*.toml lack the claim", claim, claims, "its entry's file")
     return claims[claim]
 
 
@@ -157,7 +214,12 @@ def read(folder: Traversable) -> Registry:
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{file.name}: {error}") from error
         words = {key: each for key, each in found.items() if not isinstance(each, dict)}
-        _check_keys(file.name, words, ("title", "question", "cites"), ("headline",))
+        _check(file.name, words, ("title", "question", "cites"), ("headline",), _OF_ENTRIES)
+        for each in words["cites"]:
+            if each not in SOURCES:
+                raise unknown(
+                    f"{file.name}: cites: unknown source", each, SOURCES, "references.toml"
+                )
         entries[name.replace("_", "-")] = EntryRow(**words)
         for claim in [key for key in found if key not in words]:
             where = f'{file.name}: "{claim}"'
@@ -199,12 +261,10 @@ def _claims(tables: Mapping[str, tuple[str, Mapping[str, Any]]]) -> Mapping[str,
 def _check_claim(where: str, table: Mapping[str, Any]) -> None:
     if "statement" not in table and all(isinstance(each, dict) for each in table.values()):
         raise InputError(f'{where} is no claim: write names in quotes, as ["E1.3-x"]')
-    _check_keys(where, table, ("statement", "source"), ("bound", "bounds"))
+    _check(where, table, ("statement", "source"), ("bound", "bounds"), _OF_CLAIMS)
     for key in ("statement", "source"):
-        if not isinstance(table[key], str):
-            raise InputError(f"{where}: {key} = {table[key]!r} has to be text")
-    if not isinstance(table.get("bounds", {}), dict):
-        raise InputError(f"{where}: bounds have names, as bounds.mean")
+        if re.search("[{}]", re.sub(r"\{\w+\}", "", table[key])):
+            raise InputError(f"{where}: {key} = {table[key]!r} has braces without a word")
 
 
 def _bounds(table: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -226,20 +286,17 @@ def bound_of(where: str, table: Mapping[str, Any]) -> Bound:
     """
     kinds = [name for name in _KINDS if name in table]
     if len(kinds) != 1:
-        raise InputError(f"{where} needs one of {', '.join(_KINDS)}")
+        given = ", ".join(table)
+        raise InputError(f"{where} needs one of {', '.join(_KINDS)}; its keys are {given}")
     (kind,) = kinds
     basis = () if kind == "within" else ("basis",)
-    _check_keys(where, table, (kind, "since", "reason"), ("unit", "source", "was", *basis))
-    try:
-        former = (f"until {day} {words}" for day, words in table.get("was", ()))
-        reason = "; ".join((table["reason"], *former))
-        arguments = [table[kind], date.isoformat(table["since"]), reason, table.get("unit", "")]
-        found = _KINDS[kind](*arguments, *(table[key] for key in basis if key in table))
-        if found.low > found.high:
-            raise ValueError("the low end is above the high end")
-        return found.stating(*_stated(table.get("source", ())))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{where} is no valid bound: {error}") from error
+    further = ("unit", "source", "was", *basis)
+    _check(where, table, (kind, "since", "reason"), further, _OF_BOUNDS)
+    former = (f"until {day} {words}" for day, words in table.get("was", ()))
+    reason = "; ".join((table["reason"], *former))
+    arguments = [table[kind], table["since"].isoformat(), reason, table.get("unit", "")]
+    found = _KINDS[kind](*arguments, *(table[key] for key in basis if key in table))
+    return found.stating(*_stated(table.get("source", ())))
 
 
 def _stated(source: Any) -> tuple[float, ...]:
@@ -250,12 +307,20 @@ def _stated(source: Any) -> tuple[float, ...]:
     return tuple(source) if isinstance(source, list | tuple) else (source,)
 
 
-def _check_keys(
-    where: str, table: Mapping[str, Any], needed: Sequence[str], further: Sequence[str] = ()
+def _check(
+    where: str,
+    table: Mapping[str, Any],
+    needed: Sequence[str],
+    further: Sequence[str],
+    forms: Mapping[str, _Form],
 ) -> None:
-    for key in table:
+    """Check the keys of a table, and that each value has its form: text, unless `forms` has one."""
+    for key, value in table.items():
         if key not in (*needed, *further):
             raise unknown(f"{where}: unknown key", key, (*needed, *further))
+        form, fits = forms.get(key, _TEXT)
+        if not fits(value):
+            raise InputError(f"{where}: {key} = {value!r} has to be {form}")
     for key in needed:
         if key not in table:
             raise InputError(f'{where} needs the key "{key}"')

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
+
 from anabranch.batches import batch
 from anabranch.gallery import comparison, further, sensitivity
 from anabranch.gallery.entry import Entry, Overview, Tier
@@ -36,6 +38,7 @@ def execute(
     Raises:
         IntegrityError: if a connection failed or delivered wrong bytes.
     """
+    entry.parameter_table()  # a mistake in it should not be found after the runs
     seeds = range(1, tier.seeds + 1)
     about = {**further.about(entry, tier, seeds), **entry.about}
     if entry.source:
@@ -122,13 +125,16 @@ def _finding(entry: Entry, results: Results, judgements: list[Judgement]) -> lis
 def _overview_table(results: Results, overview: Overview) -> Table:
     """All combinations of factors with their metrics, as medians over runs with intervals."""
     metrics = [metric.column for metric in overview.metrics]
+    in_units = results.runs.with_columns(
+        pl.col(metric.column) * metric.scale for metric in overview.metrics if metric.scale != 1
+    )
     headings = [
         *overview.factors.values(),
         *(metric.heading for metric in overview.metrics),
         f"{overview.path} carried",
     ]
     rows = []
-    for _, runs in results.runs.group_by(*overview.factors, maintain_order=True):
+    for _, runs in in_units.group_by(*overview.factors, maintain_order=True):
         shares = [f"share_{overview.path}"]
         rows.append(overview_row(runs, list(overview.factors), metrics, shares))
     return Table(tuple(headings), tuple(rows))

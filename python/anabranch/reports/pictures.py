@@ -56,6 +56,7 @@ _LINE_HEIGHT = 0.06  # of a drawing
 _LETTER = 0.6  # width of a letter, in sizes of its type
 _TITLE_LETTER, _TITLE_LINE = 0.125, 0.2  # inches
 _LEGEND_LETTER, _LEGEND_HANDLE, _LEGEND_LINE = 0.075, 0.7, 0.22  # inches
+_FOOTER_LETTER = 0.058  # inches
 
 
 class NotebookFigure(Figure):
@@ -98,7 +99,8 @@ def compose(panels: Sequence[Panel], results: Results, title: str, columns: int)
             header.legend(
                 shared.values(), shared.keys(), loc="lower left", ncols=legend_columns, fontsize=9
             )
-        body.supxlabel(footer(results), fontsize=7, color=GREY, x=0.008, ha="left")
+        source = textwrap.fill(footer(results), int(width / _FOOTER_LETTER))
+        body.supxlabel(source, fontsize=7, color=GREY, x=0.008, ha="left")
     return figure
 
 
