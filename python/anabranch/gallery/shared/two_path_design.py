@@ -147,8 +147,8 @@ def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float
 
 @by_seed
 def by_setting(results: Results, metric: Metric, cell: Mapping[str, Factor]) -> Sample:
-    """The median over seeds of a metric, for each setting; see `medians`."""
-    return np.array(list(medians(results, metric.column, **cell).values()))
+    """The median over seeds of a metric, in its unit, for each setting; see `medians`."""
+    return np.array(list(medians(results, metric.column, **cell).values())) * metric.scale
 
 
 @by_seed
