@@ -401,7 +401,6 @@ def test_all_of_an_entry_is_translated(name: str, tmp_path: Path) -> None:
     assert_all_is_translated(entry.panels, results)
     results.save(tmp_path)
     reproduce.save_entry(entry, results, tmp_path)
-    assert entry.words.headline in ("", *(claim.id for claim in entry.claims))
 
 
 def made(entry: Entry) -> Results | None:

@@ -193,7 +193,7 @@ def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
     assert [each.bound for each in same.conditions] == [row.bound(""), row.bound("IQR")]
     assert other.conditions[0].bound == registry.row("E7.c-less-delay").bound("")
     with pytest.raises(
-        InputError, match=r'lack the claim "E1\.1-3g"; did you mean "E1\.1-3g-slower"'
+        InputError, match=r'unknown claim "E1\.1-3g"; did you mean "E1\.1-3g-slower"'
     ):
         named({"E1.1-3g": claim(Quantity("q", measure))})
     with pytest.raises(InputError, match=r'"E7\.c-less-delay" needs the key "bounds.other"'):

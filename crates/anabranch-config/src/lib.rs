@@ -2,8 +2,9 @@
 //!
 //! [`units`] has rates, sizes, times, limits and probabilities. A [`Part`] is a policy, a platform, a
 //! queue, a middlebox or a workload: a plain struct of its parameters. [`parts!`] unites the parts of
-//! a kind into an enum. [`setters!`] writes the setters of other options. The feature `serde` adds their form in files ([`written`]), the description of
-//! their parameters ([`Parameter`]) and their JSON Schema ([`schema`]).
+//! a kind into an enum. [`setters!`] writes the setters of other options. The feature `serde` adds
+//! the form of parts in files ([`written`]), the description of their parameters ([`Parameter`]) and
+//! their JSON Schema ([`schema`]).
 
 #[cfg(feature = "serde")]
 mod parameter;

@@ -12,9 +12,9 @@ use crate::dictionary_of_tables;
 /// Read captures, merge them by time, and reconstruct their connections.
 ///
 /// A file has a name for messages and a path. `progress` is called repeatedly with the bytes read so
-/// far and the total. An exception that it raises stops the analysis. Returns a dictionary of `tables`, `damages` (for each file, text or
-/// `None`) and `notes`. A table is a dictionary of columns. A column is a pair of NumPy type and
-/// little-endian bytes, or a list of strings.
+/// far and the total. An exception that it raises stops the analysis. Returns a dictionary of
+/// `tables`, `damages` (for each file, text or `None`) and `notes`. A table is a dictionary of
+/// columns. A column is a pair of NumPy type and little-endian bytes, or a list of strings.
 #[pyfunction]
 #[pyo3(signature = (files, progress=None))]
 fn analyse<'py>(

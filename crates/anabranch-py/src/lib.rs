@@ -33,9 +33,10 @@ pyo3::import_exception!(anabranch.errors, ScenarioError);
 /// size in bytes, the hosts at which packets are captured (`client`, `server`, `both`, or `None` for
 /// the sending hosts), and the maximum number of bytes that are kept of a packet.
 ///
-/// Without policies in Python, the run releases the interpreter lock. `tick` is called about twenty times a second with the simulated time in
-/// nanoseconds. An exception that it raises ends the run, and so does a signal such as Ctrl-C. With
-/// `ledger`, the tables `activities` and `capacity` account for every instant and byte.
+/// Without policies in Python, the run releases the interpreter lock. `tick` is called about twenty
+/// times a second with the simulated time in nanoseconds. An exception that it raises ends the run,
+/// and so does a signal such as Ctrl-C. With `ledger`, the tables `activities` and `capacity`
+/// account for every instant and byte.
 ///
 /// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `data_segments`, `tables`, `counters`
 /// and `pcap_full_ns`, the time at which the capture reached its limit, or `None`. A table is a

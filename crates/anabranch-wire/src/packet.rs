@@ -1,4 +1,5 @@
-//! An IP packet with a TCP segment, a UDP datagram or a message about its size, as a plain value. Links carry these values.
+//! An IP packet with a TCP segment, a UDP datagram or a message about its size, as a plain value.
+//! Links carry these values.
 
 use std::net::IpAddr;
 

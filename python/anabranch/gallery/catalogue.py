@@ -87,7 +87,9 @@ def entry(name: str) -> Entry:
     assert isinstance(found, Entry)
     words = registry.entry(name)
     if words.headline and words.headline not in (claim.id for claim in found.claims):
-        raise InputError(f'the entry {name}: headline = "{words.headline}" is none of its claims')
+        raise InputError(
+            f'the entry {name}: headline = "{words.headline}" is not one of its claims'
+        )
     return replace(found, id=name, words=words)
 
 

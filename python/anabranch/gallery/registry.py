@@ -1,6 +1,7 @@
 """The registry: titles, questions, sources and claims of entries, read from ``entries/*.toml``.
 
-It is apart from the code that measures. The file of an entry has a table for each claim::
+It is separate from the code that measures. An entry's file has its title, question and sources, and
+a row for each claim, which is a table of TOML::
 
     title = "Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)"
     question = "Does Multipath TCP delay blocks less than TCP over the better path?"
@@ -13,7 +14,7 @@ It is apart from the code that measures. The file of an entry has a table for ea
     bounds.IQR = { above = 1, since = 2026-11-20, reason = "this project: any effect counts" }
 
 `bound` judges every quantity that names none of `bounds`. The bound of another claim is named as
-``"E1.6-control"`` or ``"E1.3-m12-beats-regular IQR"``. Several claims can share a table; each fills
+``"E1.6-control"`` or ``"E1.3-m12-beats-regular IQR"``. Several claims can share a row; each fills
 the words in its braces. ``calibration.toml`` belongs to `calibration.entry`.
 
 A bound is stated before the runs that it judges, with the day and the reason. If it changes, `was`
@@ -72,7 +73,7 @@ def _is_range(given: Any) -> bool:
 
 
 def _is_stated(given: Any) -> bool:
-    is_ratio = isinstance(given, str) and re.fullmatch(r"[\d.]+ / [\d.]+", given)
+    is_ratio = isinstance(given, str) and re.fullmatch(r"\d+(\.\d+)? / \d+(\.\d+)?", given)
     return _is_number(given) or _is_range(given) or bool(is_ratio)
 
 
@@ -183,7 +184,7 @@ def row(claim: str) -> ClaimRow:
     """
     claims = registered().claims
     if claim not in claims:
-        raise unknown("gallery/entries/*.toml lack the claim", claim, claims, "its entry's file")
+        raise unknown("unknown claim", claim, claims, "gallery/entries/*.toml")
     return claims[claim]
 
 

@@ -238,7 +238,7 @@ impl Subflow {
         RxOutcome { acceptable: true, established, ack }
     }
 
-    /// Handle the SYN again: the SYN/ACK was lost, or crossed it.
+    /// Handle a repeated SYN: the SYN/ACK was lost, or crossed it.
     fn handle_repeated_syn(&mut self, now: Instant, distance: i64, segment: &Segment) {
         self.ecn.on_syn(segment.header.flags);
         if !self.is_old_duplicate(now, &segment.options) {

@@ -7,7 +7,8 @@ use super::interfaces::link;
 use super::{Family, MOST_MTU, Neighbours, PROTOCOL, Setup, SetupStep, device, no_router};
 use crate::orders::Uplink;
 
-/// The addresses of the first instance's engine, from the ranges for tests of devices (RFC 2544, RFC 5180, RFC 6890).
+/// The addresses of the first instance's engine, from the ranges for tests of devices (RFC 2544,
+/// RFC 5180, RFC 6890).
 const IPV4: Ipv4Addr = Ipv4Addr::new(198, 18, 78, 1);
 const IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x78, 0, 0, 0, 1);
 

@@ -136,9 +136,9 @@ pub(super) async fn open(
 }
 
 /// Connect to a host with these addresses over the first uplink that answers. The next one starts a
-/// little later, so a dead uplink costs little time. The first attempt brings `data`, in its SYN if the peer allows
-/// that. Also returns whether the stream is that of this attempt: data in two SYNs would be two
-/// requests.
+/// little later, so a dead uplink costs little time. The first attempt brings `data`, in its SYN if
+/// the peer allows that. Also returns whether the stream is that of this attempt: data in two SYNs
+/// would be two requests.
 async fn connect(
     peers: &[SocketAddr],
     shared: &Arc<WorkerState>,

@@ -29,8 +29,8 @@ const PROXY: &str = "127.0.0.1:1080";
 
 /// A server: each connection asks for a number of bytes in a line, and gets them after a line with
 /// the bytes that it then sends (until its end of the stream). After `reset` and a number, the server
-/// reads nothing more, and resets the connection when the bytes have arrived. The kernel's sockets speak Multipath TCP
-/// if it can. Arguments: PORT.
+/// reads nothing more, and resets the connection when the bytes have arrived. The kernel's sockets
+/// speak Multipath TCP if it can. Arguments: PORT.
 pub(crate) fn serve(arguments: &[String]) {
     let address =
         SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), arguments[0].parse().expect("a port"));
