@@ -68,7 +68,7 @@ def test_steps_and_stairs_are_steps(axes: Axes) -> None:
 
 
 def test_estimates_keep_their_intervals(axes: Axes) -> None:
-    figures.estimates(axes, [1, 2], [estimate(5), estimate(7)], "a", Style(RED, "-", "s"))
+    figures.estimates(axes, [1, 2], [estimate(5), estimate(7)], "a", Style(RED, "s-"))
     (mark,) = translated(axes)["marks"]
     assert (mark["low"], mark["y"], mark["high"]) == ([4, 6], [5, 7], [7, 9])
     assert mark["marker"] == "s"

@@ -184,8 +184,9 @@ def test_strict_fails_on_claims_that_are_not_reproduced(
             quick=tier,
             design=lambda _: cells,
             claims=(claim,),
-            panels=entry.panels[:1],
-            notes=lambda _: (),
+            drawings={panel.title: panel.draw for panel in entry.panels[:1]},
+            words=entry.words.model_copy(update={"notes": ""}),
+            measured=lambda _: {},
         )
         monkeypatch.setattr(catalogue, "entry", lambda _, short=short: short)
         arguments = ["reproduce", "nsdi12-fig7", "--out", str(tmp_path), "--strict"]

@@ -14,7 +14,8 @@ from anabranch.errors import InputError
 from anabranch.gallery import catalogue, registry
 from anabranch.gallery.claims import Unnamed
 from anabranch.gallery.claims import claim as unnamed
-from anabranch.gallery.references import SOURCES
+from anabranch.gallery.parameters import with_shared_rows
+from anabranch.gallery.registry import SOURCES
 from anabranch.results.bounds import Bound
 from anabranch.scenarios.scaling import scaled
 from anabranch.sweeps.plan import Plan
@@ -94,15 +95,31 @@ def test_no_claim_replaces_another_of_its_name(name: str, monkeypatch: pytest.Mo
 
 
 def test_a_headline_is_a_claim_of_its_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = registry.EntryRow("t", "q", (), headline="E1.1")
+    row = registry.entry("nsdi12-fig7").model_copy(update={"headline": "E1.1"})
     monkeypatch.setattr(registry, "entry", lambda _: row)
     with pytest.raises(InputError, match=r'headline = "E1\.1" is not one of its claims'):
         catalogue.entry("nsdi12-fig7")
 
 
-def test_entries_cite_every_source() -> None:
+def test_entries_use_every_source_and_all_shared_data() -> None:
     cited = {source for name in ENTRIES for source in catalogue.entry(name).references}
     assert set(SOURCES.values()) <= cited
+    rows = registry.registered().entries.values()
+    assert {row.system for row in rows} - {""} == registry.SYSTEMS.keys()
+    assert {group for row in rows for group in row.uncertain} == registry.UNCERTAIN.keys()
+    text = "\n".join(row.parameters for row in rows)
+    assert {*re.findall("^<(.+)>$", text, re.MULTILINE)} == registry.data("parameters.toml").keys()
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_caption_and_every_constant_is_used(name: str) -> None:
+    entry = catalogue.entry(name)
+    used = [entry.words.caption(panel.title) for panel in entry.panels]
+    assert set(used) == set(entry.words.captions.values())
+    for title, drawn in entry.words.captions.items():
+        assert "*" in title or any(panel.title == title for panel in entry.panels), drawn
+    text = "\n".join((entry.words.notes, *entry.words.captions.values(), entry.words.parameters))
+    assert entry.constants.keys() <= registry.words_in(with_shared_rows(text))
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -130,21 +147,21 @@ def test_every_row_of_the_registry_and_every_bound_is_used(
     bound = registry.ClaimRow.bound
 
     def recorded(row: registry.ClaimRow, name: str) -> Bound:
-        used.add((row.where, name))
+        used.add((row.place, name))
         return bound(row, name)
 
     monkeypatch.setattr(registry.ClaimRow, "bound", recorded)
     for file in (*FOLDER.glob("*.py"), Path(calibration.__file__)):
         runpy.run_path(str(file))
     rows = registry.registered().claims.values()
-    assert used == {(row.where, name) for row in rows for name in row.bounds}
+    assert used == {(row.place, name) for row in rows for name in row.bounds}
     assert all(row.bounds for row in rows)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_an_entry_varies_uncertain_parameters_or_says_why_not(name: str) -> None:
     entry = catalogue.entry(name)
-    assert bool(entry.uncertain_parameters) != bool(entry.not_varied_because)
+    assert bool(entry.uncertain_parameters) != bool(entry.words.not_varied_because)
     for words, pattern in entry.uncertain_parameters.items():
         changed = [
             cell

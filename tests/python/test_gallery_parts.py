@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+import re
+import runpy
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from anabranch.errors import InputError
-from anabranch.gallery import panels, registry, reproduce
+from anabranch.gallery import catalogue, panels, registry, reproduce
 from anabranch.gallery.claims import (
     Quantity,
     all_of,
@@ -52,8 +54,7 @@ from anabranch.gallery.measures import (
     smallest,
 )
 from anabranch.gallery.metrics import GOODPUT, PAUSE, Metric, share
-from anabranch.gallery.parameters import Parameter, parameters, quoted
-from anabranch.gallery.references import cited
+from anabranch.gallery.parameters import Parameter, parameters, quoted, with_shared_rows
 from anabranch.reports.figures import BLUE, RED, Style
 from anabranch.results.claims import Verdict, judge
 from anabranch.results.estimates import Sample
@@ -94,7 +95,7 @@ def value(measure: Any, results: Results) -> float:
     return float(measure(results).value)
 
 
-HEAD = "title = 't'\nquestion = 'q'\ncites = []\n"
+HEAD = "title = 't'\nquestion = 'q'\ncites = []\nquick = { seeds = 5, measured_s = 10 }\n"
 ROW = f"{HEAD}[a]\nstatement = 's'\nsource = 's'\n"
 """An entry of the registry with a claim without a bound."""
 SINCE = "since = 2026-11-20, reason = 'r'"
@@ -109,13 +110,13 @@ def test_a_bound_of_the_registry_states_its_ends_its_source_and_what_it_was() ->
         "reason": "this project",
         "was": [[date(2026, 11, 24), "at least 1"], [date(2026, 11, 25), "at least 0.7"]],
     }
-    bound = registry.bound_of("x", row)
+    bound = registry.BoundRow.model_validate(row).bound()
     assert (bound.low, bound.high, bound.unit, bound.stated) == (0.5, 2, "s", (0.25,))
     assert (
         bound.reason == "this project; until 2026-11-24 at least 1; until 2026-11-25 at least 0.7"
     )
     row = {"above": 3, "since": date(2026, 11, 20), "reason": "r", "source": [3, 4]}
-    strict = registry.bound_of("x", row)
+    strict = registry.BoundRow.model_validate(row).bound()
     assert (strict.low, strict.high, strict.is_strict) == (3, math.inf, True)
     assert strict.stated == (3, 4)
 
@@ -123,42 +124,68 @@ def test_a_bound_of_the_registry_states_its_ends_its_source_and_what_it_was() ->
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[a", "x.toml: "),
+        ("[a", "x.toml: Expected ']'"),
         ("title = 't'", 'x.toml needs the key "question"'),
-        ("title = 3", "x.toml: title = 3 has to be text"),
-        ("title = ''", "x.toml: title = '' has to be text"),
-        ("cites = 'a'", "x.toml: cites = 'a' has to be a list of names"),
-        (HEAD.replace("[]", "['RFC 6365']"), 'unknown source "RFC 6365"; did you mean "RFC 6356"'),
+        ("title = 3", "x.toml: title = 3: input should be a valid string"),
+        ("title = ''", "x.toml: title = '': string should have at least 1 character"),
+        (HEAD.replace("[]", "'a'"), "x.toml: cites = 'a': input should be a valid list"),
+        (
+            HEAD.replace("[]", "['RFC 6365']"),
+            'x.toml: cites = [\'RFC 6365\']: unknown name "RFC 6365"; did you mean "RFC 6356"?',
+        ),
+        (f"{HEAD}system = 'NSDI12'", 'unknown name "NSDI12"; did you mean "NSDI\'12"?'),
+        (f"{HEAD}uncertain = ['link']", 'unknown name "link"; did you mean "links"?'),
+        (f"{HEAD}full = {{ seed = 5 }}", 'x.toml: full: unknown key "seed"; did you mean "seeds"?'),
+        (
+            f"{HEAD}full = {{ seeds = 1.5 }}",
+            "full: seeds = 1.5: input should be a valid int",
+        ),
+        (f"{HEAD}[captions]\na = 3", "x.toml: captions: a = 3: input should be a valid string"),
         (f"{HEAD}titel = 't'", 'x.toml: unknown key "titel"; did you mean "title"?'),
-        (f"{HEAD}[a.b]\nstatement = 's'", 'x.toml: "a" is no claim: write names in quotes'),
-        (f"{HEAD}[a]\nstatement = 's'", 'x.toml: "a" needs the key "source"'),
-        (f"{HEAD}[a]\nstatment = 's'", 'unknown key "statment"; did you mean "statement"?'),
-        (f"{HEAD}[a]\nstatement = 's'\nsource = 3", "source = 3 has to be text"),
+        (f"{HEAD}[a.b]\nstatement = 's'", "is no claim: write names in quotes, as"),
+        (f"{HEAD}[a]\nstatement = 's'", 'x.toml: a needs the key "source"'),
+        (f"{HEAD}['a.b']\nstatement = 's'", 'x.toml: "a.b" needs the key "source"'),
+        (
+            f"{HEAD}[a]\nstatment = 's'",
+            'a: unknown key "statment"; did you mean "statement"?',
+        ),
+        (
+            f"{HEAD}[a]\nstatement = 's'\nsource = 3",
+            "a: source = 3: input should be a valid",
+        ),
         (
             f"{HEAD}[a]\nstatement = '{{}}'\nsource = 's'",
-            "statement = '{}' has braces without a word",
+            "x.toml: a: statement = '{}': braces need a word between them",
         ),
-        (f"{ROW}bounds = 3", "bounds = 3 has to be bounds by name"),
-        (f"{ROW}bound = 3", "bound = 3 has to be a bound, or the name of one"),
-        (f"{ROW}bounds.b = 'c d'", "bounds.b = 'c d' is neither a bound nor names one"),
-        (f"{ROW}bound = 'a'", "bound = 'a' is neither a bound nor names one"),
-        (f"{ROW}bound = {{ at_leest = 3 }}", "bound needs one of at_least, at_most,"),
-        (f"{ROW}bound = {{ at_least = 3, at_most = 4 }}", "its keys are at_least, at_most"),
-        (f"{ROW}bounds.b = {{ above = 3 }}", 'bounds.b needs the key "since"'),
+        (f"{ROW}bounds = 3", "x.toml: a: bounds = 3: input should be a valid dictionary"),
+        (f"{ROW}bound = 3", "x.toml: a: bound = 3: input should be a valid dictionary"),
+        (f"{ROW}bounds.b = 'c d'", "bounds.b = 'c d' names no bound of a claim"),
+        (f"{ROW}bound = 'a'", "bound = 'a' names no bound of a claim"),
+        (f"{ROW}bound = {{ at_leest = 3 }}", 'unknown key "at_leest"; did you mean "at_least"?'),
+        (f"{ROW}bounds.b = {{ above = 3 }}", 'x.toml: a: bounds: b needs the key "since"'),
         *(
-            (f"{ROW}bound = {{ {keys} }}", words)
+            (f"{ROW}bound = {{ {keys} }}", f"x.toml: a: bound{words}")
             for keys, words in (
-                (f"above = 3, {SINCE}, units = 's'", 'did you mean "unit"?'),
-                (f"above = 3, {SINCE}, unit = 3", "unit = 3 has to be text"),
-                (f"above = 3, {SINCE}, was = [2026-11-20]", "has to be earlier bounds"),
-                (f"above = 3, {SINCE}, source = '1/4'", "source = '1/4' has to be a number, "),
-                (f"above = '3', {SINCE}", "above = '3' has to be a number"),
-                (f"above = nan, {SINCE}", "above = nan has to be a number"),
-                (f"above = true, {SINCE}", "above = True has to be a number"),
-                (f"within = [4, 3], {SINCE}", "within = [4, 3] has to be [low, high]"),
-                (f"within = [3], {SINCE}", "within = [3] has to be [low, high]"),
-                ("above = 3, since = '2026-11-20', reason = 'r'", "has to be a day without quotes"),
-                ("above = 3, since = 2026-11-20, reason = ''", "reason = '' has to be text"),
+                (f"at_least = 3, at_most = 4, {SINCE}", " = {'at_least': 3, "),
+                (f"{SINCE}", " = {'since': "),
+                (f"within = [1, 2], basis = 'b', {SINCE}", " = {'within': "),
+                (f"above = 3, {SINCE}, units = 's'", ': unknown key "units"; did you mean "unit"?'),
+                (f"above = 3, {SINCE}, unit = 3", ": unit = 3: input should be a valid string"),
+                (f"above = 3, {SINCE}, was = [2026-11-20]", ": was = "),
+                (
+                    f"above = 3, {SINCE}, source = '1/4'",
+                    ": source = '1/4': input should be",
+                ),
+                (f"above = '3', {SINCE}", ": above = '3': input should be a valid number"),
+                (f"above = nan, {SINCE}", ": above = nan: input should be a finite number"),
+                (f"above = true, {SINCE}", ": above = True: input should be a valid number"),
+                (f"within = [4, 3], {SINCE}", ": within = [4, 3]: should be [low, high]"),
+                (f"within = [3], {SINCE}", ": within = [3]: list should have at least 2 items"),
+                (
+                    "above = 3, since = '2026-11-20', reason = 'r'",
+                    ": since = '2026-11-20': input should be a valid date",
+                ),
+                ("above = 3, since = 2026-11-20, reason = ''", ": reason = '': string should have"),
             )
         ),
     ],
@@ -168,6 +195,7 @@ def test_a_mistake_in_the_registry_is_named(text: str, words: str, tmp_path: Pat
     with pytest.raises(InputError) as error:
         registry.read(tmp_path)
     assert words in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_two_files_of_the_registry_cannot_have_one_claim(tmp_path: Path) -> None:
@@ -204,9 +232,9 @@ def test_a_claim_gives_the_words_that_its_row_needs() -> None:
     shared = partial(claim, row="E1s.3-heavier-tail", setting="few queues")
     (found,) = named({"E1s.3-x": shared(queue="")})
     assert found.statement.startswith("With few queues, the tail of MPTCP")
-    with pytest.raises(InputError, match=r'heavier-tail" has \{queue\}, which claim\(\) does not'):
+    with pytest.raises(InputError, match=r'heavier-tail" has \{queue\}, which the entry'):
         named({"E1s.3-x": shared()})
-    with pytest.raises(InputError, match=r"lacks \{other\}, which claim\(\) gives"):
+    with pytest.raises(InputError, match=r"lacks \{other\}, which the entry"):
         named({"E1s.3-x": shared(queue="", other="")})
 
 
@@ -222,7 +250,7 @@ def test_similar_quantities_are_described_once() -> None:
     measure = GOODPUT.median(SLOW)
     quantities = each("every cell", {"a": measure, "b": measure})
     both = claim(quantities)("E7.c-less-delay")
-    assert both.check == "every cell ≤ 0.8 (each of 2)"
+    assert both.check == "next to 2G: every cell ≤ 0.8 (each of 2)"
     sizes = at_every("a / b", (10, 20), "kB", lambda size: GOODPUT.median(at("slow", size)))
     assert [each.words for each in sizes] == ["a / b at 10 kB", "a / b at 20 kB"]
     assert {each.group for each in sizes} == {"a / b at every buffer"}
@@ -318,13 +346,69 @@ def test_the_key_of_a_cell_is_a_file_name() -> None:
 
 def test_a_table_of_parameters_continues_indented_rows() -> None:
     found = parameters("""
-        WiFi | 8 Mbit/s, 20 ms RTT | NSDI'12
-        jitter | uniform, ± the value, only in the direction
-            of the data
-    """)
+WiFi | 8 Mbit/s, 20 ms RTT | NSDI'12
+jitter | uniform, ± the value, only in the direction
+    of the data
+""")
     assert [each.name for each in found] == ["WiFi", "jitter"]
     assert found[1].value == "uniform, ± the value, only in the direction of the data"
     assert found[1].source == "this project"
+    with pytest.raises(InputError, match=r'parameters: "WiFi" has to be: name \| value, or'):
+        parameters("WiFi")
+
+
+def test_tables_of_parameters_can_share_rows() -> None:
+    names = [each.name for each in parameters(with_shared_rows("a | 1\n<low_bdp>\n<high_bdp>\n"))]
+    assert names == ["a", "low-BDP", "high-BDP"]
+    with pytest.raises(InputError, match='unknown rows "wifi"; did you mean "wifi_3g"'):
+        with_shared_rows("<wifi>")
+
+
+def test_the_text_of_an_entry_has_words_from_its_code(results: Results) -> None:
+    words = registry.entry("nsdi12-fig7").model_copy(
+        update={
+            "captions": {"a *": "Up to {most} kB.", "b": "b"},
+            "notes": "At {most} kB:\n{rates[slow | 1]}, {rates[fast | 1]}.\n\n{more}\n\n{none}\n",
+            "parameters": "most | {most} kB",
+        }
+    )
+    entry = dataclasses.replace(
+        catalogue.entry("nsdi12-fig7"),
+        words=words,
+        source=None,
+        drawings={"a panel": print, "b": print},
+        constants={"most": 3},
+        measured=lambda results: {
+            "rates": GOODPUT.texts(results, at),
+            "more": "one\n\ntwo",
+            "none": "",
+        },
+    )
+    assert [panel.caption for panel in entry.panels] == ["Up to 3 kB.", "b"]
+    assert [(each.name, each.value) for each in entry.parameter_table()] == [("most", "3 kB")]
+    slow, fast = (GOODPUT.text(results, at(curve, 1)) for curve in ("slow", "fast"))
+    assert entry.notes(results) == [f"At 3 kB: {slow}, {fast}.", "one", "two"]
+
+    def wrong(**changes: Any) -> str:
+        with pytest.raises(InputError) as error:
+            dataclasses.replace(entry, **changes).notes(results)
+        return str(error.value)
+
+    place = "the entry nsdi12-fig7: notes"
+    assert wrong(constants={}) == f"{place} has {{most}}, which the entry's code does not give"
+    more = {"rates": "", "more": "", "none": "", "extra": 1}
+    lacks = f"{place} lacks {{extra}}, which the entry's code gives"
+    assert wrong(measured=lambda _: more) == lacks
+    unknown = {**more, "rates": GOODPUT.texts(results, at)}
+    unknown.pop("extra")
+    for notes, error in (
+        ("{rates[slwo | 1]}{more}{none}", "goodput of [slwo | 1]: no cell has these levels"),
+        ("{rates[slow | 1]}{more:.2f}{none}", "Unknown format code 'f' for object of type 'str'"),
+    ):
+        other = words.model_copy(update={"notes": notes})
+        assert wrong(words=other, constants={}, measured=lambda _: unknown) == f"{place}: {error}"
+    with pytest.raises(InputError, match='no caption of the panel "c"'):
+        _ = dataclasses.replace(entry, drawings={"c": print}).panels
 
 
 def test_a_tier_gives_scenarios_its_duration_and_warm_up() -> None:
@@ -510,8 +594,19 @@ def test_a_metric_gives_the_text_of_a_cell_by_its_levels(results: Results) -> No
     assert text("fast", size=2) == GOODPUT.text(results, at("fast", 2))
 
 
-def test_sources_are_cited_by_their_short_names() -> None:
-    (wischik, raiciu) = cited("NSDI'11", "NSDI'12")
-    assert (wischik[:10], raiciu[-10:]) == ("D. Wischik", "NSDI 2012.")
-    with pytest.raises(InputError, match=r"references.toml has no source \"NSDI'13\""):
-        cited("NSDI'13")
+def test_the_entry_in_the_guide_for_contributors_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for name in ("example.toml", "example.py"):
+        block = guide.partition(f"<!-- {name} -->\n\n```")[2].partition("```")[0]
+        (tmp_path / name).write_text(block.partition("\n")[2], encoding="utf-8")
+    found = registry.read(tmp_path)
+    monkeypatch.setattr(registry, "registered", lambda: found)
+    code = runpy.run_path(str(tmp_path / "example.py"))
+    entry = code["ENTRY"].declared("example", registry.entry("example"))
+    tier = dataclasses.replace(entry.quick, seeds=2, measured_s=5, warm_up_s=1)
+    results = reproduce.execute(entry, tier, tmp_path / "results")
+    (judgement,) = reproduce.save_entry(entry, results, tmp_path / "results")
+    assert judgement.verdict is Verdict.REPRODUCED
+    assert re.fullmatch(r"TCP has 9\..* Mbit/s, and .* of 20 Mbit/s\.", entry.notes(results)[0])

@@ -155,7 +155,7 @@ def _entry() -> Entry:
             Cell("linux", scenario("2s"), {"hosts": "linux"}, hosts=Hosts()),
         ]
 
-    return dataclasses.replace(catalogue.entry("nsdi12-fig7"), design=cells, claims=(), panels=())
+    return dataclasses.replace(catalogue.entry("nsdi12-fig7"), design=cells, claims=(), drawings={})
 
 
 def test_live_runs_stand_beside_virtual_ones_with_their_lateness(

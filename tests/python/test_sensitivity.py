@@ -11,7 +11,6 @@ from anabranch.gallery import catalogue, further, sensitivity
 from anabranch.gallery.entry import Entry, Tier
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.reproduce import execute, save_entry
-from anabranch.reports.figures import Panel
 from anabranch.results.bounds import at_least
 from anabranch.results.claims import Claim, Condition, Verdict
 from anabranch.results.folder import Results
@@ -70,8 +69,9 @@ def short_entry() -> Entry:
         full=TIER,
         design=lambda _: cells,
         claims=(Claim("c", "s", "o", (condition,)),),
-        panels=(Panel("panel", "caption", _draw),),
-        notes=lambda _: (),
+        drawings={"panel": _draw},
+        words=entry.words.model_copy(update={"captions": {"*": "caption"}, "notes": ""}),
+        measured=lambda _: {},
         uncertain_parameters={"WiFi's rate": "path.wifi*.rate", "3G's delay": "path.3g*.delay"},
     )
 
@@ -127,9 +127,9 @@ def test_the_variants_of_other_results_do_not_count(folder: Path, results: Resul
 
 
 def test_an_entry_without_uncertain_parameters_has_no_bands(tmp_path: Path) -> None:
-    entry = dataclasses.replace(
-        short_entry(), uncertain_parameters={}, not_varied_because="it is a test"
-    )
+    entry = short_entry()
+    words = entry.words.model_copy(update={"not_varied_because": "it is a test"})
+    entry = dataclasses.replace(entry, uncertain_parameters={}, words=words)
     results = execute(entry, TIER, tmp_path)
     assert sensitivity.variants(results, tmp_path) == {}
     save = partial(save_entry, entry, results, tmp_path)

@@ -11,8 +11,7 @@ from anabranch.gallery import catalogue, comparison, systems, verdicts
 from anabranch.gallery.entry import Entry, Tier
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.reproduce import execute, save_entry
-from anabranch.gallery.systems import LINUX, ON_MININET, Source, original
-from anabranch.reports.figures import Panel
+from anabranch.gallery.systems import LINUX, ON_MININET, Source, original, source_of
 from anabranch.results.bounds import above, below
 from anabranch.results.claims import Claim, Condition, Judgement, Verdict, judge
 from anabranch.results.folder import Results
@@ -129,11 +128,13 @@ def _entry() -> Entry:
             claim("plain", plain, above(0.01, "", "")),
             claim("cured", cured, below(0.01, "", "")),
         ),
-        panels=(Panel("panel", "caption", _draw),),
-        notes=lambda _: (),
+        drawings={"panel": _draw},
+        words=entry.words.model_copy(
+            update={"captions": {"*": "caption"}, "notes": "", "not_varied_because": "it is a test"}
+        ),
+        measured=lambda _: {},
         uncertain_parameters={},
-        not_varied_because="it is a test",
-        source=Source("It ran the original kernel.", STUDIED),
+        source=source_of("NSDI'12", STUDIED),
     )
 
 
@@ -182,7 +183,7 @@ def test_table_and_report_show_the_systems_side_by_side(
     assert table.rows[1][1].startswith("not reproduced: ")
     assert table.rows[1][3] == "lacks the mechanism"
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "It ran the original kernel." in page
+    assert "NSDI 2012 ran the original kernel of its time" in page
     assert "lacks the mechanism" in page
     plain = json.loads((folder / "claims.json").read_text(encoding="utf-8"))[0]
     assert plain["systems"]["Linux 6.12"]["verdict"] == "reproduced"

@@ -73,4 +73,4 @@ def test_the_numbers_of_sources_lie_in_their_bounds() -> None:
     for row in registry.registered().claims.values():
         for name, bound in row.bounds.items():
             for stated in bound.stated:
-                assert bound.distance(stated) <= 1e-9, (row.where, name)
+                assert bound.distance(stated) <= 1e-9, (row.place, name)

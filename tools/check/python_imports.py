@@ -35,7 +35,6 @@ FLOORS = (
     "anabranch.batches",
     "anabranch.reports",
     "anabranch.sweeps",
-    "anabranch.gallery.references",
     "anabranch.gallery.registry",
     "anabranch.gallery.claims",
     "anabranch.gallery.measures",

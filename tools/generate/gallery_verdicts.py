@@ -16,7 +16,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from anabranch.gallery import catalogue, comparison, sensitivity, verdicts
 from anabranch.gallery.verdicts import VerdictRecord
 from anabranch.results.claims import judge
 from anabranch.results.folder import PROVENANCE, load
+from anabranch.words import counted
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -105,7 +106,7 @@ def pages(kept: Mapping[str, Any]) -> dict[Path, str]:
     """The pages with the kept records."""
     found = records(kept)
     gallery = GALLERY.read_text(encoding="utf-8")
-    gallery = between(gallery, "summary", verdicts.summary(found))
+    gallery = between(gallery, "summary", summary(found))
     with_entries = [(catalogue.entry(each.entry), each) for each in found]
     gallery = between(gallery, "verdicts", verdicts.markdown(with_entries))
     conclusions = {
@@ -115,10 +116,52 @@ def pages(kept: Mapping[str, Any]) -> dict[Path, str]:
     return {GALLERY: gallery, SEEDS: seeds} | dict(map(page_of, found))
 
 
+def summary(found: Iterable[VerdictRecord]) -> str:
+    """Numbers of claims that hold on the source's system, on this engine, and on Linux."""
+    compared = [each for each in found if each.on_systems]
+    numbers = zip(*(each.on_systems for each in compared), strict=True)
+    claims, source, engine, linux, lacking = map(sum, numbers)
+    kernels = (
+        "the source's own: [the original kernel](mptcp-org.md), over the links that the source used"
+    )
+    table = verdicts.table(
+        ("system", "reproduced"),
+        [
+            (kernels, source),
+            ("this engine, over clean links", engine),
+            (f"today's Linux, which lacks the mechanism of {lacking} claims", linux),
+        ],
+        "lr",
+    )
+    conclusions = [claim.conclusion for each in compared for claim in each.claims]
+    by_artefact = sum(each.startswith(comparison.BY_ARTEFACT) for each in conclusions)
+    begin = (
+        f"Of {claims} claims of {counted(len(compared), 'source')} that ran a kernel, each judged "
+        "on three systems:"
+    )
+    artefact = (
+        f"{counted(by_artefact, 'result')} {'holds' if by_artefact == 1 else 'hold'} only because "
+        "of [an artefact of the emulation](gallery/mininet-truesize.md)."
+    )
+    return f"{begin}\n\n{table}\n\n{artefact}"
+
+
+def verdicts_of(record: VerdictRecord) -> str:
+    """The verdicts of an entry for its own page, with their date and build."""
+    tier = "in full" if record.tier == "full" else f"in the {record.tier} tier"
+    runs = ", ".join(filter(None, (record.system, f"build {record.build}")))
+    line = (
+        f"Judged {tier} on {record.date} ({runs}): {record.verdicts}. [All "
+        f"values](../gallery.md#{record.entry}). The text of this page may have values of earlier "
+        "builds."
+    )
+    return f"{line}\n\n> **Superseded.** {record.superseded}" if record.superseded else line
+
+
 def page_of(record: VerdictRecord) -> tuple[Path, str]:
     """An entry's page with its verdicts."""
     page = DOCS / f"gallery/{record.entry}.md"
-    return page, between(page.read_text(encoding="utf-8"), "verdicts", verdicts.of_page(record))
+    return page, between(page.read_text(encoding="utf-8"), "verdicts", verdicts_of(record))
 
 
 def main() -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))
+_FORMS = ("o-", "o--", "o:")
 
 _GRID = (3000, 2000)
 """Columns and rows of the grid for segments."""
@@ -59,7 +59,7 @@ def flow(analysis: Analysis, connection: int, direction: str) -> DrawnDirection:
     for row in analysis.subflows.filter(pl.col("subflow").is_in([*carried])).iter_rows(named=True):
         place = len(labels)
         again, colour = divmod(place, len(OF_SUBFLOWS))
-        style = Style(OF_SUBFLOWS[colour], _LINES[again % len(_LINES)])
+        style = Style(OF_SUBFLOWS[colour], _FORMS[again % len(_FORMS)])
         words = f"subflow {row['subflow']}: {row['initiator']} – {row['listener']}"
         share = _new_bytes(carried[row["subflow"]]) / total
         labels.append((row["subflow"], f"{words}, {share * 100:.0f} %", style))

@@ -26,10 +26,7 @@ from anabranch.calibration.deviations import (
 from anabranch.gallery import registry
 from anabranch.gallery.claims import Quantity, Unnamed, claim, named
 from anabranch.gallery.entry import Cell, Entry, Tier
-from anabranch.gallery.panels import Drawings, titled
-from anabranch.gallery.parameters import Parameter
-from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.uncertain import REAL_TIME
+from anabranch.gallery.panels import Drawings
 from anabranch.live.hosts import HERE
 from anabranch.reports import figures
 from anabranch.reports.figures import Style
@@ -43,9 +40,9 @@ if TYPE_CHECKING:
 _ID = "calibration"
 _STYLES = {
     (OUTPUT, ONE_PATH): Style(figures.BLUE),
-    (OUTPUT, TWO_PATHS): Style(figures.GREEN, "--"),
-    (DELAY, TOGETHER): Style(figures.ORANGE, ":"),
-    (STALL, TOGETHER): Style(figures.RED, "-."),
+    (OUTPUT, TWO_PATHS): Style(figures.GREEN, "o--"),
+    (DELAY, TOGETHER): Style(figures.ORANGE, "o:"),
+    (STALL, TOGETHER): Style(figures.RED, "o-."),
 }
 _LEAST_DRAWN = 0.1
 """Smaller deviations, in %, are drawn as this one on a logarithmic scale."""
@@ -60,7 +57,7 @@ def _claim(what: str, paths: str) -> Unnamed:
     return claim(
         Quantity("median of the deviations", _measure(what, paths, "median"), "median"),
         Quantity("90th percentile of the deviations", _measure(what, paths, "p90"), "p90"),
-        where=f"{what}, {paths}",
+        what=what,
         row=REGISTERED[what],
         paths="one or two paths" if paths == TOGETHER else paths,
     )
@@ -135,17 +132,9 @@ def _is_named(each: ComparedScenario, row_count: int) -> bool:
 
 
 _PANELS: Drawings = {
-    "Absolute deviation from Linux": (
-        f"Each step is a scenario. Deviations below {_LEAST_DRAWN:g} % are drawn as "
-        f"{_LEAST_DRAWN:g} %.",
-        _draw_distribution,
-    ),
+    "Absolute deviation from Linux": _draw_distribution,
     **{
-        f"Deviation in each scenario, {paths}": (
-            "A point on the line is a perfect match with Linux. A longer completion time and a "
-            "higher goodput are both to the right.",
-            partial(_draw_signed, paths),
-        )
+        f"Deviation in each scenario, {paths}": partial(_draw_signed, paths)
         for paths in (ONE_PATH, TWO_PATHS)
     },
 }
@@ -170,24 +159,19 @@ def entry_of(
         pairs = [each.cells(machine) for each in cases]
         return [*(engine for engine, _ in pairs), *(linux for _, linux in pairs)]
 
-    longest = round(max(each.duration_s for each in cases))
-    return Entry(
-        id=_ID,
-        words=registry.entry(_ID),
-        uncited=("TCP and Multipath TCP of Linux, over the same emulated links.",),
-        parameters=_PARAMETERS,
-        quick=Tier("quick", seeds=1, measured_s=longest, warm_up_s=0),
-        full=Tier("full", seeds=5, measured_s=longest, warm_up_s=0),
+    found = Entry(
         design=cells,
-        not_varied_because=REAL_TIME,
         claims=claims,
-        panels=titled(_PANELS),
+        drawings=_PANELS,
         overview=words.side_by_side,
-        notes=words.notes,
+        constants={"least": _LEAST_DRAWN},
+        measured=words.measured,
         finding=words.finding,
         summary=words.summary,
+        uncited=("TCP and Multipath TCP of Linux, over the same emulated links.",),
         about={"duration": case.durations(cases), "scenarios": scenarios, "linux": machine},
     )
+    return found.declared(_ID, registry.entry(_ID))
 
 
 def chosen(
@@ -234,27 +218,4 @@ def _on(machine: str, cases: Iterable[case.Case]) -> list[case.Case]:
 
 
 _FIXED = "the fixed set"
-_PARAMETERS = (
-    Parameter(
-        "what is compared",
-        "the completion time of a transfer; the goodput of endless data and blocks; the median "
-        "delay of blocks; all from the first byte, unless a scenario has a warm-up",
-        "this project",
-    ),
-    Parameter(
-        "bounds",
-        "goodput and completion time: 3 % in the median of the scenarios and 8 % at the 90th "
-        "percentile; delay: 5 % and 12 %; longest stall: 5 % and 15 %; each scenario counts with "
-        "its median over seeds, and "
-        "the statistics have no intervals",
-        "this project",
-    ),
-    Parameter(
-        "buffers",
-        "the size that a program requests from Linux, or autotuned if none is stated",
-        "this project: the same scenario file for all hosts",
-    ),
-    *(each for each in real_time.PARAMETERS if each.name == "real time"),
-)
-
 ENTRY = entry_of(fixed.cases(), _FIXED)

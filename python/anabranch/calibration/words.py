@@ -144,7 +144,7 @@ def _percent(value: float, *, sign: bool = False) -> str:
     return f"{rounded:{'+' if sign and rounded else ''}.{digits}f} %"
 
 
-def notes(results: Results) -> Sequence[str]:
+def measured(results: Results) -> Mapping[str, str]:
     """The scenarios beyond the bounds, and what the comparison left out."""
     found = deviations.compared(results)
     unfinished = [each.name for each in found if each.is_unfinished]
@@ -167,7 +167,7 @@ def notes(results: Results) -> Sequence[str]:
             "Linux ran in a virtual machine whose clock stands still while anything computes, so "
             "the emulator was never late."
         )
-    return texts
+    return {"observations": "\n\n".join(texts)}
 
 
 def _repeating(results: Results) -> str:

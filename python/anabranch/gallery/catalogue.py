@@ -2,57 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from importlib import import_module
 
 from anabranch.errors import InputError, unknown
 from anabranch.gallery import registry
 from anabranch.gallery.entry import Entry
 
-SECONDS: dict[str, tuple[float, float]] = {
-    "nsdi12-fig7": (24, 82),
-    "cs244-bandwidth-ratio": (38, 264),
-    "cs244-jitter": (24, 123),
-    "mininet-truesize": (40, 63),
-    "nsdi12-fig4": (20, 116),
-    "nsdi12-scenarios": (40, 845),
-    "nsdi11-lia": (39, 204),
-    "conext12-olia": (14, 190),
-    "balia": (34, 325),
-    "sigcomm11-fattree": (30, 306),
-    "conext13-design": (70, 2800),
-    "conext17-ecf": (22, 179),
-    "csws14-schedulers-bulk": (39, 2300),
-    "csws14-schedulers-applimited": (1.9, 38),
-    "csws14-nornet": (1.3, 10),
-    "ferlin14-bufferbloat": (0.83, 6),
-    "ferlin14-drepas": (6, 59),
-    "grinnemo15-cloud-latency": (21, 98),
-    "networking16-blest": (36, 90),
-    "rfc8382-sbd": (12, 81),
-    "veerman12-lan": (58, 1131),
-    "veerman12-wan": (89, 945),
-    "veerman12-fairness": (74, 628),
-    "veerman12-unscaled": (71, 945),
-    "veerman12-parallel": (9.2, 118),
-    "ipv4-ipv6": (10, 34),
-    "cellnet12-handover": (3.4, 28),
-    "icc16-redundant": (3, 50),
-    "imc13-wireless": (10, 32),
-    "icnp12-wvegas": (10, 37),
-    "queue16-bbr": (60, 145),
-    "field-reports": (53, 432),
-    "failing-paths": (4, 4),
-    "restored-paths": (3, 20),
-    "linux-today": (360, 7800),
-    "linux-small-path": (180, 3200),
-}
-"""The entries that `list` and `gallery` show, with the time of the quick and the full tier in s.
-
-The full tier is half of the processor time of its runs (docs/gallery/verdicts.json), or was
-measured on two cores, without the runs on other systems. The quick tier is in proportion to the
-simulated time. Live entries take the time of their runs.
-"""
+SECONDS: Mapping[str, tuple[float, float]] = registry.data("catalogue.toml")
+"""The entries that `list` and `gallery` show, with the time of the quick and the full tier in s."""
 
 _LIVE = ("nsdi12-fig7", "failing-paths")
 """Entries in virtual time that have a form in real time."""
@@ -85,12 +43,10 @@ def entry(name: str) -> Entry:
         module = "calibration.entry"
     found = import_module(f"anabranch.{module}").ENTRY
     assert isinstance(found, Entry)
-    words = registry.entry(name)
-    if words.headline and words.headline not in (claim.id for claim in found.claims):
-        raise InputError(
-            f'the entry {name}: headline = "{words.headline}" is not one of its claims'
-        )
-    return replace(found, id=name, words=words)
+    row = registry.entry(name)
+    if row.headline and row.headline not in (claim.id for claim in found.claims):
+        raise InputError(f'the entry {name}: headline = "{row.headline}" is not one of its claims')
+    return found.declared(name, row)
 
 
 def live(name: str) -> Entry:

@@ -83,13 +83,12 @@ def least(words: str, cases: Mapping[str, Measure]) -> Quantity:
 def claim(
     *check: Quantity | Iterable[Quantity],
     needs: Needs | None = None,
-    where: str = "",
     row: str = "",
     **words: object,
 ) -> Unnamed:
     """A claim without its name, which is also the name of its row in the registry.
 
-    Claims that share a row name it, and give the words that its braces name.
+    Claims that share a row name it. `words` are those that stand in the row's braces.
     """
     quantities: list[Quantity] = []
     for part in check:
@@ -101,7 +100,8 @@ def claim(
             Condition(each.words, each.measure, found.bound(each.bound), each.group, each.describe)
             for each in quantities
         )
-        return Claim(name, *found.words(words), conditions, needs, where)
+        statement, source, where = found.words(words)
+        return Claim(name, statement, source, conditions, needs, where)
 
     return of
 

@@ -12,11 +12,12 @@ from itertools import product
 from typing import Any
 
 from anabranch.batches.reduction import Task
+from anabranch.errors import InputError
 from anabranch.gallery.metrics import Metric
-from anabranch.gallery.parameters import Parameter, parameters, quoted
-from anabranch.gallery.references import cited
-from anabranch.gallery.registry import EntryRow
-from anabranch.gallery.systems import Source
+from anabranch.gallery.panels import Drawings
+from anabranch.gallery.parameters import Parameter, parameters, quoted, with_shared_rows
+from anabranch.gallery.registry import SOURCES, UNCERTAIN, EntryRow, check_words, words_in
+from anabranch.gallery.systems import Source, source_of
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
 from anabranch.reports.table import Table
@@ -41,8 +42,8 @@ class Tier:
 
     name: str
     seeds: int
-    measured_s: int
-    """Simulated seconds after the warm-up."""
+    measured_s: int = 0
+    """Simulated seconds after the warm-up; 0 if each scenario has its own duration."""
     warm_up_s: int = 5
 
     @property
@@ -227,46 +228,59 @@ class Overview:
 
 @dataclass(frozen=True)
 class Entry:
-    """A published result, reproduced as an experiment with claims."""
+    """A published result, reproduced as an experiment with claims.
 
-    id: str = field(default="", kw_only=True)
-    """The name in the catalogue, which sets it."""
-    words: EntryRow = field(default=EntryRow("", "", ()), kw_only=True)
-    """Title, question and sources from the registry. The catalogue sets them."""
-    parameters: str | tuple[Parameter, ...]
-    """The rows of a table, or its text: see `gallery.parameters`."""
-    quick: Tier
+    The code of an entry has what runs, measures and draws. `declared` adds the rest from its file.
+    """
+
     design: Cells
     """The cells on this engine."""
     claims: tuple[Claim, ...]
-    panels: tuple[Panel, ...]
+    drawings: Drawings
+    """The drawings of the panels, by title. The text has their captions."""
     overview: Overview | Callable[[Results], Table]
     """The report's table of all cells."""
-    full: Tier = Tier("full", seeds=20, measured_s=100)
-    notes: Callable[[Results], Sequence[str]] = field(default=lambda _: ())
-    """Paragraphs of the report, with measured numbers."""
+    constants: Mapping[str, object] = field(default_factory=dict)
+    """Words that do not depend on results, for the braces of the text."""
+    measured: Callable[[Results], Mapping[str, object]] = field(default=lambda _: {})
+    """Words that contain measured numbers, for the braces of the notes."""
     finding: Callable[[Results], Sequence[str]] | None = None
     """Sentences that lead the report, instead of the measured value of the claim `headline`."""
     summary: Callable[[Results], Table] | None = None
     """A table that follows the finding."""
-    uncertain_parameters: Mapping[str, str] = field(default_factory=dict)
-    """Parameters that the sources leave open or state roughly: words, and a pattern of keys.
-
-    `scenarios.scaling.scaled` explains the patterns. `gallery.sensitivity` varies each parameter.
-    """
-    not_varied_because: str = ""
-    """Reason for which no parameter is varied, if `uncertain_parameters` is empty."""
-    source: Source | None = None
-    """The system of a source that ran a kernel. The cells run on it, and it is judged."""
     uncited: tuple[str, ...] = ()
     """References in full, if `references.toml` does not have them."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the runs, for their provenance."""
 
+    id: str = ""
+    """The name in the catalogue."""
+    words: EntryRow = field(default_factory=EntryRow.model_construct)
+    """The text from the registry."""
+    quick: Tier = Tier("quick", seeds=0)
+    full: Tier = Tier("full", seeds=0)
+    uncertain_parameters: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that the sources leave open or state roughly: words, and a pattern of keys."""
+    source: Source | None = None
+    """The system of a source that ran a kernel. The cells run on it, and it is judged."""
+
+    def declared(self, name: str, row: EntryRow) -> Entry:
+        """The entry with its name, and with what its file declares."""
+        groups = (UNCERTAIN[group] for group in row.uncertain)
+        return replace(
+            self,
+            id=name,
+            words=row,
+            quick=Tier("quick", **dict(row.quick)),
+            full=Tier("full", **dict(row.full)),
+            uncertain_parameters={word: key for each in groups for word, key in each.items()},
+            source=source_of(row.system, row.studied) if row.system else None,
+        )
+
     @property
     def references(self) -> tuple[str, ...]:
         """The sources in full."""
-        found = (*self.uncited, *cited(*self.words.cites))
+        found = (*self.uncited, *(SOURCES[name] for name in self.words.cites))
         return found or ("This project: an experiment without a source.",)
 
     def cells(self, tier: Tier) -> Sequence[Cell]:
@@ -278,13 +292,44 @@ class Entry:
         """The system, and the parameters with the settings that they quote from the scenarios.
 
         The tiers differ only in durations and in the number of settings of a design.
+
+        Raises:
+            InputError: if the text of the table has a mistake.
         """
         scenarios = {cell.key: cell.task(1).scenario.settings for cell in self.cells(self.quick)}
-        given = self.parameters
-        rows = quoted(parameters(given) if isinstance(given, str) else given, scenarios)
-        if self.source is None:
-            return rows
-        return (Parameter("system", self.source.system.name, self.source.says), *rows)
+        text = with_shared_rows(self.words.parameters)
+        rows = parameters(self._filled("parameters", text, {}))
+        if self.source is not None:
+            rows = (Parameter("system", self.source.system.name, self.source.says), *rows)
+        return quoted(rows, scenarios)
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        """The panels, with their captions."""
+        return tuple(
+            Panel(title, self._filled("captions", self.words.caption(title), {}), draw)
+            for title, draw in self.drawings.items()
+        )
+
+    def notes(self, results: Results) -> list[str]:
+        """Paragraphs of the report, with measured numbers.
+
+        Raises:
+            InputError: if the text of the notes has a mistake.
+        """
+        text = self._filled("notes", self.words.notes, self.measured(results))
+        return [" ".join(each.splitlines()) for each in text.strip().split("\n\n") if each]
+
+    def _filled(self, key: str, text: str, measured: Mapping[str, object]) -> str:
+        """A text with words in its braces."""
+        used = {word: each for word, each in self.constants.items() if word in words_in(text)}
+        given = {**used, **measured}
+        place = f"the entry {self.id}: {key}"
+        check_words(place, text, given)
+        try:
+            return text.format(**given)
+        except (InputError, LookupError, TypeError, ValueError) as error:
+            raise InputError(f"{place}: {error}") from error
 
     @property
     def is_live(self) -> bool:

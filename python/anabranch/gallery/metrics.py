@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from anabranch.errors import InputError
 from anabranch.gallery import measures
 from anabranch.gallery.measures import Values
 from anabranch.results import estimates
@@ -65,9 +66,9 @@ class Metric:
         except NothingMeasured:
             return "–"
 
-    def texts(self, results: Results, at: Callable[..., Levels]) -> Callable[..., str]:
-        """The text of a cell, by the levels that `at` takes."""
-        return lambda *levels, **named: self.text(results, at(*levels, **named))
+    def texts(self, results: Results, at: Callable[..., Levels]) -> Texts:
+        """The texts of cells, by the levels that `at` takes."""
+        return Texts(self, results, at)
 
     def number(self, results: Results, cell: Levels, **more: Factor) -> float:
         """The median over seeds, in the unit."""
@@ -75,6 +76,30 @@ class Metric:
 
     def _plain(self, cell: Levels) -> Values:
         return lambda results: results.values(self.column, **cell)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a metric in cells. Notes of entries name levels of factors: ``[MPTCP | 32]``."""
+
+    metric: Metric
+    results: Results
+    at: Callable[..., Levels]
+
+    def __call__(self, *levels: Factor, **named: Factor) -> str:
+        """The text of the cell with these levels."""
+        return self.metric.text(self.results, self.at(*levels, **named))
+
+    def __getitem__(self, words: str) -> str:
+        """The text of the cell with the levels that notes name.
+
+        Raises:
+            InputError: if no cell has them.
+        """
+        levels = [int(each) if each.isdigit() else each for each in words.split(" | ")]
+        if self.results.rows("runs", **self.at(*levels)).is_empty():
+            raise InputError(f"{self.metric.label} of [{words}]: no cell has these levels")
+        return self(*levels)
 
 
 GOODPUT = Metric("goodput_mbps", "goodput", "Mbit/s")
@@ -111,6 +136,11 @@ SEND_BUFFER_LIMITED = Metric(
 )
 COUPLED = Metric("one_bottleneck_share", "share of time coupled")
 LATENESS = Metric("late_p999_ms", "lateness p99.9", "ms")
+
+
+def texts(results: Results, at: Callable[..., Levels], **metrics: Metric) -> dict[str, object]:
+    """The texts of metrics in cells, by the names that notes use."""
+    return {name: metric.texts(results, at) for name, metric in metrics.items()}
 
 
 def waiting_ms(cell: Levels, rate: Metric = GOODPUT) -> Values:

@@ -12,7 +12,7 @@ import numpy as np
 from anabranch.gallery.measures import Values
 from anabranch.gallery.metrics import Levels, Metric
 from anabranch.reports import figures, outages
-from anabranch.reports.figures import Panel, Style
+from anabranch.reports.figures import Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -25,8 +25,8 @@ else:
     Axes = Any  # the import is slow, and `list` does not draw
 
 Draw = Callable[[Results, Axes], None]
-Drawings = Mapping[str, tuple[str, Draw]]
-"""The caption and the drawing of each panel, by its title."""
+Drawings = Mapping[str, Draw]
+"""The drawing of each panel, by its title."""
 Curves = Mapping[str, tuple[Levels, Style]]
 """The factors and the style of each curve."""
 
@@ -61,11 +61,6 @@ class Look(TypedDict, total=False):
     """Numbers of the source."""
     span: tuple[float, float | None]
     """Ends of the x axis."""
-
-
-def titled(drawings: Drawings) -> tuple[Panel, ...]:
-    """The panels of an entry, each with the title that is its key."""
-    return tuple(Panel(title, caption, draw) for title, (caption, draw) in drawings.items())
 
 
 def curves(styles: Mapping[str, Style], *names: str, by: str = "curve", **fixed: Any) -> Curves:

@@ -1,30 +1,35 @@
 """The table of an entry's parameters, which quotes the scenarios of the entry's cells.
 
-A row has the form ``name | value | source``. Without a source, this project chose the value. Values
-quote settings of the scenarios, so the table cannot disagree with the runs:
+A row has the form ``name | value | source``. Without a source, this project chose the value. A row
+``<wifi_3g>`` stands for the rows of this name in ``parameters.toml``, which several entries have.
+Values quote settings of the scenarios, so the table cannot disagree with the runs:
 
 * ``<path.wifi>`` is the path `wifi` in words, such as ``8 Mbit/s, 20 ms RTT ± 1 ms, 54 packets``;
 * ``<path.wifi.rtt>`` is twice its delay;
 * ``<connection.*.send_buffer>`` are the send buffers of all connections, such as ``1, 2 MB``;
 * ``<path.wifi in *_slow>`` is the path in cells whose key ends in ``_slow``;
+* ``<duration in *_slow>`` are the durations of the runs;
 * ``<congestion control>`` is that of TCP and that of Multipath TCP.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import Any
 
-from anabranch.errors import InputError
+from anabranch.errors import InputError, unknown
+from anabranch.gallery.registry import data
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import TomlTable
 
 THIS_PROJECT = "this project"
+
+_SHARED: Mapping[str, str] = data("parameters.toml")
+"""Rows that several entries have, by name."""
 
 _NAMES = {
     "new_reno": "NewReno",
@@ -45,15 +50,36 @@ class Parameter:
     """A citation, or ``"this project"`` if the project chose the number."""
 
 
+def with_shared_rows(table: str) -> str:
+    """The text of a table, with the shared rows that it names.
+
+    Raises:
+        InputError: if ``parameters.toml`` lacks them.
+    """
+
+    def rows(found: re.Match[str]) -> str:
+        if found[1] not in _SHARED:
+            raise unknown("parameters: unknown rows", found[1], _SHARED, "parameters.toml")
+        return _SHARED[found[1]].strip()
+
+    return re.sub("^<(.+)>$", rows, table, flags=re.MULTILINE)
+
+
 def parameters(table: str) -> tuple[Parameter, ...]:
-    """Parameters from the rows of a table. An indented line continues the row above it."""
-    rows: list[str] = []
-    for line in textwrap.dedent(table).strip().splitlines():
-        if line.startswith(" "):
-            rows[-1] += f" {line.strip()}"
-        else:
-            rows.append(line)
-    return tuple(Parameter(*row.split(" | ")) for row in rows)
+    """Parameters from the rows of a table. An indented line continues the row above it.
+
+    Raises:
+        InputError: if a row has another form.
+    """
+    rows = re.sub(r"\n +", " ", table.strip()).splitlines()
+    return tuple(map(_parameter, rows))
+
+
+def _parameter(row: str) -> Parameter:
+    name, *rest = row.split(" | ")
+    if len(rest) not in (1, 2):
+        raise InputError(f'parameters: "{row}" has to be: name | value, or: name | value | source')
+    return Parameter(name, *rest)
 
 
 def quoted(table: Iterable[Parameter], scenarios: Mapping[str, TomlTable]) -> tuple[Parameter, ...]:
@@ -77,6 +103,8 @@ def quoted(table: Iterable[Parameter], scenarios: Mapping[str, TomlTable]) -> tu
 def _quotation(key: str, scenarios: Sequence[TomlTable]) -> str:
     if key == "congestion control":
         return _congestion_control(scenarios)
+    if key == "duration":
+        return _listed(each["duration"] for each in scenarios)
     array, _, pattern = key.partition(".")
     tables = [each for scenario in scenarios for each in scenario.get(array, ())]
     if array == "path":

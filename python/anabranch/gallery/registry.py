@@ -1,11 +1,26 @@
-"""The registry: titles, questions, sources and claims of entries, read from ``entries/*.toml``.
+"""The registry: what entries say, read from ``entries/*.toml``.
 
-It is separate from the code that measures. An entry's file has its title, question and sources, and
-a row for each claim, which is a table of TOML::
+It is separate from the code that measures. An entry's file has all of its text, and a row for each
+claim, which is a table of TOML::
 
     title = "Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)"
     question = "Does Multipath TCP delay blocks less than TCP over the better path?"
     cites = ["NSDI'12"]
+    quick = { seeds = 10, measured_s = 100 }
+    uncertain = ["wifi_3g", "receive_buffer"]
+    system = "NSDI'12"
+    studied = ["remedies"]
+    parameters = '''
+    WiFi | <path.wifi> | NSDI'12
+    '''
+    notes = '''
+    Goodput is {goodput[MPTCP]}, below the {goodput[TCP over WiFi]} of WiFi alone.
+
+    Paragraphs have empty lines between them.
+    '''
+
+    [captions]
+    "Delay of a block: *" = "Share of blocks delivered within a given delay."
 
     ["E1.3-m12-beats-regular"]
     statement = "With both mechanisms, delays are lower on average and vary less than without them."
@@ -13,9 +28,14 @@ a row for each claim, which is a table of TOML::
     bound = { at_least = 1.5, since = 2026-11-20, reason = "this project: read off a plot" }
     bounds.IQR = { above = 1, since = 2026-11-20, reason = "this project: any effect counts" }
 
+Words in braces come from the entry's code: its `constants`, in the notes also what it has
+`measured`, and in a row the words that `claim` gives. `parameters` explains the rows of its table.
+A caption belongs to the panels with its title, in which ``*`` stands for any text.
+
 `bound` judges every quantity that names none of `bounds`. The bound of another claim is named as
-``"E1.6-control"`` or ``"E1.3-m12-beats-regular IQR"``. Several claims can share a row; each fills
-the words in its braces. ``calibration.toml`` belongs to `calibration.entry`.
+``"E1.6-control"`` or ``"E1.3-m12-beats-regular IQR"``. `where` is the setting in which the claim is
+judged, if its quantities do not name it. Several claims can share a row. ``calibration.toml``
+belongs to `calibration.entry`.
 
 A bound is stated before the runs that it judges, with the day and the reason. If it changes, `was`
 lists the earlier bounds in words, each with its last day. The `source` of a bound is the source's
@@ -31,120 +51,218 @@ chose both:
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from anabranch.errors import InputError, unknown
-from anabranch.gallery.references import SOURCES
-from anabranch.results.bounds import Bound, above, at_least, at_most, below, within
+from anabranch.results import bounds
+from anabranch.results.bounds import Bound
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+def data(file: str) -> Mapping[str, Any]:
+    """The content of a file of this package."""
+    return tomllib.loads(files("anabranch.gallery").joinpath(file).read_text(encoding="utf-8"))
+
+
+SOURCES: Mapping[str, str] = data("references.toml")
+"""The sources in full, by the short names that claims and tables of parameters use."""
+UNCERTAIN: Mapping[str, Mapping[str, str]] = data("uncertain.toml")
+"""Groups of uncertain parameters: words, and a pattern of keys."""
+SYSTEMS: Mapping[str, Mapping[str, str]] = data("systems.toml")
+"""The systems that sources ran; see `gallery.systems`."""
+
+
+# ---- the form of the files ------------------------------------------------------------------
+
+
+def _one_of(file: str, valid: Mapping[str, Any]) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in valid:
+            raise ValueError(str(unknown("unknown name", name, valid, file)))
+        return name
+
+    return AfterValidator(check)
+
+
+def _has_words(text: str) -> str:
+    if re.search("[{}]", re.sub(r"\{\w+\}", "", text)):
+        raise ValueError("braces need a word between them, as in {paths}")
+    return text
+
+
+def _in_order(ends: list[float]) -> list[float]:
+    if ends[0] > ends[1]:
+        raise ValueError("should be [low, high]")
+    return ends
+
+
+_Text = Annotated[str, Field(min_length=1)]
+_Sentence = Annotated[_Text, AfterValidator(_has_words)]
+_Number = Annotated[float, Field(allow_inf_nan=False)] | int
+_Ends = Annotated[list[_Number], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
+_DayAndWords = Annotated[list[date | _Text], Field(min_length=2, max_length=2)]
+_Ratio = Annotated[str, Field(pattern=r"^\d+(\.\d+)? / \d+(\.\d+)?$")]
 _KINDS: Mapping[str, Callable[..., Bound]] = {
-    "at_least": at_least,
-    "at_most": at_most,
-    "above": above,
-    "below": below,
-    "within": lambda ends, *others: within(*ends, *others),
+    "at_least": bounds.at_least,
+    "at_most": bounds.at_most,
+    "above": bounds.above,
+    "below": bounds.below,
+    "within": lambda ends, *others: bounds.within(*ends, *others),
 }
 """The keys of a bound that state its ends."""
 
-_Form = tuple[str, Callable[[Any], bool]]
-"""A form of values in words, and whether a value has it."""
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def _is_number(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+class BoundRow(_Table):
+    """A bound; one of the first five keys states its ends."""
+
+    at_least: _Number | None = None
+    at_most: _Number | None = None
+    above: _Number | None = None
+    below: _Number | None = None
+    within: _Ends | None = None
+    since: date
+    reason: _Text
+    unit: _Text = ""
+    basis: _Text = ""
+    source: _Number | _Ends | _Ratio | None = None
+    was: list[_DayAndWords] = []
+
+    @model_validator(mode="after")
+    def _has_one_kind(self) -> BoundRow:
+        kinds = self.model_fields_set & _KINDS.keys()
+        if len(kinds) != 1 or (self.basis and "within" in kinds):
+            raise ValueError(f"needs one of {', '.join(_KINDS)}; the last one takes no basis")
+        return self
+
+    def bound(self) -> Bound:
+        """The bound that the row states."""
+        (kind,) = self.model_fields_set & _KINDS.keys()
+        reason = "; ".join((self.reason, *(f"until {day} {words}" for day, words in self.was)))
+        basis = (self.basis,) if self.basis else ()
+        found = _KINDS[kind](getattr(self, kind), self.since.isoformat(), reason, self.unit, *basis)
+        match self.source:
+            case None:
+                return found
+            case str(ratio):
+                numerator, denominator = map(float, ratio.split(" / "))
+                return found.stating(numerator / denominator)
+            case list(ends):
+                return found.stating(*ends)
+            case number:
+                return found.stating(number)
 
 
-def _is_text(given: Any) -> bool:
-    return isinstance(given, str) and given != ""
+class _ClaimTable(_Table):
+    statement: _Sentence
+    source: _Sentence
+    where: _Sentence = ""
+    bound: BoundRow | _Text | None = None
+    bounds: Mapping[str, BoundRow | _Text] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_claim(cls, table: Any) -> Any:
+        if isinstance(table, dict) and all(isinstance(each, dict) for each in table.values()):
+            raise ValueError('is no claim: write names in quotes, as ["E1.3-x"]')
+        return table
+
+    def named_bounds(self) -> Mapping[str, BoundRow | str]:
+        """The bounds by the names that quantities use; the name of `bound` is empty."""
+        return {**({"": self.bound} if self.bound else {}), **self.bounds}
 
 
-def _is_range(given: Any) -> bool:
-    is_pair = isinstance(given, list) and len(given) == 2
-    return is_pair and all(map(_is_number, given)) and given[0] <= given[1]
+class TierRow(_Table):
+    """The size of a tier; see `gallery.entry.Tier`."""
+
+    seeds: int
+    measured_s: int = 0
+    warm_up_s: int = 5
 
 
-def _is_stated(given: Any) -> bool:
-    is_ratio = isinstance(given, str) and re.fullmatch(r"\d+(\.\d+)? / \d+(\.\d+)?", given)
-    return _is_number(given) or _is_range(given) or bool(is_ratio)
+class EntryRow(_Table):
+    """What an entry says. All other keys of its file are claims."""
 
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, _ClaimTable] = Field(init=False)
 
-def _is_history(given: Any) -> bool:
-    return isinstance(given, list) and all(
-        isinstance(each, list) and len(each) == 2 and _is_day(each[0]) and _is_text(each[1])
-        for each in given
-    )
-
-
-def _is_day(given: Any) -> bool:
-    return type(given) is date
-
-
-_TEXT: _Form = ("text", _is_text)
-_OF_ENTRIES: Mapping[str, _Form] = {
-    "cites": (
-        "a list of names",
-        lambda given: isinstance(given, list) and all(map(_is_text, given)),
-    ),
-}
-_OF_CLAIMS: Mapping[str, _Form] = {
-    "bound": ("a bound, or the name of one", lambda given: isinstance(given, dict | str)),
-    "bounds": ("bounds by name, as bounds.mean", lambda given: isinstance(given, dict)),
-}
-_OF_BOUNDS: Mapping[str, _Form] = {
-    **dict.fromkeys(_KINDS, ("a number", _is_number)),
-    "within": ("[low, high]", _is_range),
-    "since": ("a day without quotes, as 2026-11-20", _is_day),
-    "was": ('earlier bounds, as [[2026-11-24, "at least 1"]]', _is_history),
-    "source": ('a number, [low, high], or a ratio as "70 / 366"', _is_stated),
-}
-"""The forms of values that are no text, by key."""
-
-
-@dataclass(frozen=True)
-class EntryRow:
-    """An entry in words."""
-
-    title: str
-    question: str
+    title: _Text
+    question: _Text
     """The question that the claims answer."""
-    cites: Sequence[str]
-    """The short names of sources, which ``references.toml`` has."""
-    headline: str = ""
+    cites: list[Annotated[str, _one_of("references.toml", SOURCES)]]
+    """The short names of sources."""
+    headline: _Text = ""
     """The claim whose measured value leads the report; by default the first claim."""
+    quick: TierRow
+    full: TierRow = TierRow(seeds=20, measured_s=100)
+    uncertain: list[Annotated[str, _one_of("uncertain.toml", UNCERTAIN)]] = []
+    """Groups of uncertain parameters, which `gallery.sensitivity` varies."""
+    not_varied_because: _Text = ""
+    """Reason for which no parameter is varied, if `uncertain` is empty."""
+    system: Annotated[str, _one_of("systems.toml", SYSTEMS)] = ""
+    """The system that the source ran, if it was a kernel."""
+    studied: list[_Text] = []
+    """The keys of a connection whose policies the claims compare."""
+    parameters: _Text = ""
+    """The rows of the table of parameters; see `gallery.parameters`."""
+    captions: Mapping[str, _Text] = {}
+    """The captions of panels, by title; ``*`` in a title stands for any text."""
+    notes: _Text = ""
+    """Paragraphs with an empty line between them."""
+
+    def caption(self, title: str) -> str:
+        """The caption of the panel with a title.
+
+        Raises:
+            InputError: if there is none.
+        """
+        for pattern, caption in self.captions.items():
+            if fnmatchcase(title, pattern):
+                return caption
+        raise unknown(f"{self.title}: no caption of the panel", title, self.captions)
+
+
+# ---- the rows in use ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ClaimRow:
     """A claim in words, with its bounds."""
 
-    where: str
+    place: str
     """The file and the claim, for errors."""
     statement: str
     source: str
+    where: str
+    """The setting in which the claim is judged."""
     bounds: Mapping[str, Bound]
     """The bounds by the names that quantities use; the name of `bound` is empty."""
 
-    def words(self, given: Mapping[str, object]) -> tuple[str, str]:
-        """The statement and the source, with the given words in their braces.
+    def words(self, given: Mapping[str, object]) -> tuple[str, str, str]:
+        """The statement, the source and the setting, with the given words in their braces.
 
         Raises:
             InputError: if the words are not those in the braces.
         """
-        needed = set(re.findall(r"\{(\w+)\}", self.statement + self.source))
-        for word in sorted(needed - given.keys()):
-            raise InputError(f"{self.where} has {{{word}}}, which claim() does not give")
-        for word in sorted(given.keys() - needed):
-            raise InputError(f"{self.where} lacks {{{word}}}, which claim() gives")
-        return self.statement.format(**given), self.source.format(**given)
+        statement, source, where = self.statement, self.source, self.where
+        check_words(self.place, "\n".join((statement, source, where)), given)
+        return statement.format(**given), source.format(**given), where.format(**given)
 
     def bound(self, name: str) -> Bound:
         """A bound by its name.
@@ -153,8 +271,26 @@ class ClaimRow:
             InputError: if the claim does not have it.
         """
         if name not in self.bounds:
-            raise InputError(f'{self.where} needs the key "{_key(name)}"')
+            raise InputError(f'{self.place} needs the key "{_key(name)}"')
         return self.bounds[name]
+
+
+def check_words(place: str, text: str, given: Mapping[str, object]) -> None:
+    """Check that the words given for a text are those in its braces.
+
+    Raises:
+        InputError: if they are not.
+    """
+    needed = words_in(text)
+    for word in sorted(needed - given.keys()):
+        raise InputError(f"{place} has {{{word}}}, which the entry's code does not give")
+    for word in sorted(given.keys() - needed):
+        raise InputError(f"{place} lacks {{{word}}}, which the entry's code gives")
+
+
+def words_in(text: str) -> set[str]:
+    """The words that stand in the braces of a text."""
+    return set(re.findall(r"\{(\w+)", text))
 
 
 @dataclass(frozen=True)
@@ -205,123 +341,69 @@ def read(folder: Traversable) -> Registry:
         InputError: if a file has a mistake.
     """
     entries: dict[str, EntryRow] = {}
-    tables: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    tables: dict[str, tuple[str, _ClaimTable]] = {}
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         name, _, suffix = file.name.rpartition(".")
         if suffix != "toml":
             continue
-        try:
-            found = tomllib.loads(file.read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{file.name}: {error}") from error
-        words = {key: each for key, each in found.items() if not isinstance(each, dict)}
-        _check(file.name, words, ("title", "question", "cites"), ("headline",), _OF_ENTRIES)
-        for each in words["cites"]:
-            if each not in SOURCES:
-                raise unknown(
-                    f"{file.name}: cites: unknown source", each, SOURCES, "references.toml"
-                )
-        entries[name.replace("_", "-")] = EntryRow(**words)
-        for claim in [key for key in found if key not in words]:
-            where = f'{file.name}: "{claim}"'
+        row = entries[name.replace("_", "-")] = _entry(file)
+        for claim, table in (row.model_extra or {}).items():
             if claim in tables:
-                raise InputError(f"{where} is also in {tables[claim][0]}")
-            _check_claim(where, found[claim])
-            tables[claim] = (where, found[claim])
-    return Registry(entries, _claims(tables))
+                raise InputError(f'{file.name}: "{claim}" is also in {tables[claim][0]}')
+            tables[claim] = (f'{file.name}: "{claim}"', table)
+    return Registry(entries, dict(_claims(tables)))
 
 
-def _claims(tables: Mapping[str, tuple[str, Mapping[str, Any]]]) -> Mapping[str, ClaimRow]:
-    """The claims, each with its place and its table; bounds can be those of other claims."""
-    own = {
-        claim: {
-            name: bound_of(f"{where}: {_key(name)}", given) if isinstance(given, dict) else given
-            for name, given in _bounds(table).items()
-        }
-        for claim, (where, table) in tables.items()
+def _entry(file: Traversable) -> EntryRow:
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        return EntryRow.model_validate(table)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{file.name}: {error}") from error
+    except ValidationError as error:
+        raise _mistake(file.name, table, error.errors()) from error
+
+
+def _mistake(file: str, table: Any, errors: Sequence[ErrorDetails]) -> InputError:
+    """The first mistake of a file in words: an unknown key, if there is one."""
+    error = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+    places = [file]
+    for key in error["loc"]:
+        if isinstance(table, dict) and key in table:  # others are names of types
+            table = table[key]
+            places.append(f'"{key}"' if "." in str(key) else str(key))
+    *within, last = places
+    match error["type"]:
+        case "missing":
+            return InputError(f'{": ".join(places)} needs the key "{error["loc"][-1]}"')
+        case "extra_forbidden":
+            forms = {"quick": TierRow, "full": TierRow}
+            form = forms.get(within[-1], _ClaimTable if len(within) == 2 else BoundRow)
+            return unknown(f"{': '.join(within)}: unknown key", last, form.model_fields)
+        case "model_type" if len(within) == 1:
+            return unknown(f"{file}: unknown key", last, EntryRow.model_fields)
+    words = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
+    return InputError(f"{': '.join(places)} = {table!r}: {words[0].lower()}{words[1:]}")
+
+
+def _claims(tables: Mapping[str, tuple[str, _ClaimTable]]) -> Iterator[tuple[str, ClaimRow]]:
+    """The claims with their names; bounds can be those of other claims."""
+    stated = {
+        (claim, name): row.bound()
+        for claim, (_, table) in tables.items()
+        for name, row in table.named_bounds().items()
+        if isinstance(row, BoundRow)
     }
-
-    def resolved(where: str, name: str, given: object) -> Bound:
-        claim, _, of = str(given).partition(" ")
-        found = given if isinstance(given, Bound) else own.get(claim, {}).get(of)
-        if not isinstance(found, Bound):
-            raise InputError(f"{where}: {_key(name)} = {given!r} is neither a bound nor names one")
-        return found
-
-    return {
-        claim: ClaimRow(
-            where,
-            table["statement"],
-            table["source"],
-            {name: resolved(where, name, given) for name, given in own[claim].items()},
-        )
-        for claim, (where, table) in tables.items()
-    }
-
-
-def _check_claim(where: str, table: Mapping[str, Any]) -> None:
-    if "statement" not in table and all(isinstance(each, dict) for each in table.values()):
-        raise InputError(f'{where} is no claim: write names in quotes, as ["E1.3-x"]')
-    _check(where, table, ("statement", "source"), ("bound", "bounds"), _OF_CLAIMS)
-    for key in ("statement", "source"):
-        if re.search("[{}]", re.sub(r"\{\w+\}", "", table[key])):
-            raise InputError(f"{where}: {key} = {table[key]!r} has braces without a word")
-
-
-def _bounds(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The bounds of a table by name, as the file has them."""
-    own = {"": table["bound"]} if "bound" in table else {}
-    return {**own, **table.get("bounds", {})}
+    for claim, (place, table) in tables.items():
+        bounds = {}
+        for name, row in table.named_bounds().items():
+            other, _, of = row.partition(" ") if isinstance(row, str) else (claim, "", name)
+            if (other, of) not in stated:
+                raise InputError(f"{place}: {_key(name)} = {row!r} names no bound of a claim")
+            bounds[name] = stated[other, of]
+        yield claim, ClaimRow(place, table.statement, table.source, table.where, bounds)
 
 
 def _key(name: str) -> str:
     """The key of a bound."""
     return f"bounds.{name}" if name else "bound"
-
-
-def bound_of(where: str, table: Mapping[str, Any]) -> Bound:
-    """A bound from its table. Errors begin with `where`.
-
-    Raises:
-        InputError: if the table has a mistake.
-    """
-    kinds = [name for name in _KINDS if name in table]
-    if len(kinds) != 1:
-        given = ", ".join(table)
-        raise InputError(f"{where} needs one of {', '.join(_KINDS)}; its keys are {given}")
-    (kind,) = kinds
-    basis = () if kind == "within" else ("basis",)
-    further = ("unit", "source", "was", *basis)
-    _check(where, table, (kind, "since", "reason"), further, _OF_BOUNDS)
-    former = (f"until {day} {words}" for day, words in table.get("was", ()))
-    reason = "; ".join((table["reason"], *former))
-    arguments = [table[kind], table["since"].isoformat(), reason, table.get("unit", "")]
-    found = _KINDS[kind](*arguments, *(table[key] for key in basis if key in table))
-    return found.stating(*_stated(table.get("source", ())))
-
-
-def _stated(source: Any) -> tuple[float, ...]:
-    """The numbers of a source: one, the ends of a range, or a ratio as text."""
-    if isinstance(source, str):
-        numerator, denominator = map(float, source.split(" / "))
-        return (numerator / denominator,)
-    return tuple(source) if isinstance(source, list | tuple) else (source,)
-
-
-def _check(
-    where: str,
-    table: Mapping[str, Any],
-    needed: Sequence[str],
-    further: Sequence[str],
-    forms: Mapping[str, _Form],
-) -> None:
-    """Check the keys of a table, and that each value has its form: text, unless `forms` has one."""
-    for key, value in table.items():
-        if key not in (*needed, *further):
-            raise unknown(f"{where}: unknown key", key, (*needed, *further))
-        form, fits = forms.get(key, _TEXT)
-        if not fits(value):
-            raise InputError(f"{where}: {key} = {value!r} has to be {form}")
-    for key in needed:
-        if key not in table:
-            raise InputError(f'{where} needs the key "{key}"')

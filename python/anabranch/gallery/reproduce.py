@@ -105,8 +105,8 @@ def _judged_on(source: Source) -> str:
 
 def _bands(entry: Entry, *, varied: bool) -> str:
     """The parameters that the bands vary, or the reason for which there are no bands."""
-    if entry.not_varied_because:
-        return f"This experiment has no bands: {entry.not_varied_because}."
+    if entry.words.not_varied_because:
+        return f"This experiment has no bands: {entry.words.not_varied_because}."
     uncertain = listed(entry.uncertain_parameters)
     if not varied:
         return f"With --full, claims also have bands: their range if {uncertain} change by ± 10 %."

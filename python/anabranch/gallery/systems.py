@@ -8,6 +8,7 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.exchange.link import UNLIMITED, links
+from anabranch.gallery.registry import SYSTEMS
 from anabranch.scenarios import loading
 from anabranch.scenarios.classes import TomlTable
 
@@ -127,9 +128,18 @@ def with_artefact(of: System, name: str) -> System:
     return replace(of, name=name, host=host, without_artefact=of.name)
 
 
+_CLEAN = original()
 _KEPT = original("the same, memory kept", shaper="mininet", offload=True)
 ON_MININET = (with_artefact(_KEPT, "original kernel on Mininet"), _KEPT)
 """The original kernel on Mininet's links: as it was, and without netem's fault."""
+_ON_LINKS: Mapping[str, tuple[System, ...]] = {
+    "clean": (_CLEAN,),
+    "clean, or with netem's fault": (_CLEAN, with_artefact(_CLEAN, "the same, netem's fault")),
+    "Mininet": ON_MININET,
+    "Mininet, or clean": (*ON_MININET, original("original kernel, clean links")),
+    "dummynet": (original("original kernel on dummynet", shaper="dummynet"),),
+}
+"""The original kernel on the kinds of links that ``systems.toml`` names."""
 ENGINE = System("this engine")
 LINUX = System("Linux 6.12", "linux-6.12", forms={"min_rtt": "linux"}, ships=_linux_ships)
 
@@ -142,7 +152,7 @@ class Source:
     """Statements of the source about its system, and inferences from them."""
     studied: tuple[str, ...]
     """The keys of a connection whose policies the claims compare. Linux sets all others."""
-    systems: tuple[System, ...] = (original(),)
+    systems: tuple[System, ...]
     """The systems of the source. The first one is closest to what it states, and is judged."""
 
     @property
@@ -154,3 +164,9 @@ class Source:
     def compared(self) -> tuple[System, ...]:
         """Systems for comparison: the other ones of the source, this engine, and today's Linux."""
         return (*self.systems[1:], ENGINE, LINUX)
+
+
+def source_of(name: str, studied: Sequence[str]) -> Source:
+    """A source of ``systems.toml``, and the policies that it studied."""
+    row = SYSTEMS[name]
+    return Source(row["says"], tuple(studied), _ON_LINKS[row.get("links", "clean")])

@@ -12,7 +12,6 @@ from anabranch.gallery import comparison, further, sensitivity
 from anabranch.gallery.entry import Entry
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.folder import Results
-from anabranch.words import counted
 
 _ORDER = [each.words for each in Verdict]
 
@@ -107,58 +106,16 @@ def _claim(judgement: Judgement) -> ClaimRecord:
     )
 
 
-def summary(records: Iterable[VerdictRecord]) -> str:
-    """Numbers of claims that hold on the source's system, on this engine, and on Linux."""
-    compared = [each for each in records if each.on_systems]
-    numbers = zip(*(each.on_systems for each in compared), strict=True)
-    claims, source, engine, linux, lacking = map(sum, numbers)
-    kernels = (
-        "the source's own: [the original kernel](mptcp-org.md), over the links that the source used"
-    )
-    table = _table(
-        ("system", "reproduced"),
-        [
-            (kernels, source),
-            ("this engine, over clean links", engine),
-            (f"today's Linux, which lacks the mechanism of {lacking} claims", linux),
-        ],
-        "lr",
-    )
-    conclusions = [claim.conclusion for each in compared for claim in each.claims]
-    by_artefact = sum(each.startswith(comparison.BY_ARTEFACT) for each in conclusions)
-    begin = (
-        f"Of {claims} claims of {counted(len(compared), 'source')} that ran a kernel, each judged "
-        "on three systems:"
-    )
-    artefact = (
-        f"{counted(by_artefact, 'result')} {'holds' if by_artefact == 1 else 'hold'} only because "
-        "of [an artefact of the emulation](gallery/mininet-truesize.md)."
-    )
-    return f"{begin}\n\n{table}\n\n{artefact}"
-
-
 def markdown(found: Sequence[tuple[Entry, VerdictRecord]]) -> str:
     """The verdicts of all entries, as tables in Markdown."""
     records = [record for _, record in found]
     compared = [each for each in records if each.on_systems]
-    parts = [_table(_OVERVIEW, map(_overview, records), "lllrrrl")]
+    parts = [table(_OVERVIEW, map(_overview, records), "lllrrrl")]
     if compared:
         total = map(sum, zip(*(each.on_systems for each in compared), strict=True))
         rows = [(_link(each.entry), *each.on_systems) for each in compared]
-        parts.append(_table(("entry", *comparison.COUNTED), [*rows, ("all", *total)], "lrrrrr"))
+        parts.append(table(("entry", *comparison.COUNTED), [*rows, ("all", *total)], "lrrrrr"))
     return "\n\n".join([*parts, *(_section(*each) for each in found)]) + "\n"
-
-
-def of_page(record: VerdictRecord) -> str:
-    """The verdicts of an entry for its own page, with their date and build."""
-    tier = "in full" if record.tier == "full" else f"in the {record.tier} tier"
-    runs = ", ".join(filter(None, (record.system, f"build {record.build}")))
-    line = (
-        f"Judged {tier} on {record.date} ({runs}): {record.verdicts}. [All "
-        f"values](../gallery.md#{record.entry}). The text of this page may have values of earlier "
-        "builds."
-    )
-    return f"{line}\n\n> **Superseded.** {record.superseded}" if record.superseded else line
 
 
 _OVERVIEW = ("entry", "claims", "judged on", "seeds", "runs", "CPU s", "measured")
@@ -192,7 +149,7 @@ def _section(entry: Entry, record: VerdictRecord) -> str:
         others = "; ".join(f"{name}: {text}" for name, text in claim.elsewhere.items())
         cells = [claim.id, statements[claim.id], claim.measured]
         rows.append([*cells, *([others] if elsewhere else []), claim.conclusion])
-    parts.append(_table(headings, rows, "l" * len(headings)))
+    parts.append(table(headings, rows, "l" * len(headings)))
     return "\n\n".join(parts)
 
 
@@ -200,7 +157,8 @@ def _link(entry: str) -> str:
     return f"[{entry}](#{entry})"
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) -> str:
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) -> str:
+    """A table in Markdown. `align` has a letter for each column: ``l`` or ``r``."""
     rule = "|" + "|".join({"l": "---", "r": "--:"}[each] for each in align) + "|"
     return "\n".join([_row(headings), rule, *map(_row, rows)])
 

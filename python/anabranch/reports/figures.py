@@ -51,13 +51,34 @@ class Panel:
     draw: Callable[[Results, Axes], None]
 
 
+_LINES: Mapping[str, Any] = {
+    "-": "-",
+    "--": (0, (4, 1.5)),
+    "..": (0, (2, 1)),
+    "-.": (0, (6, 1.5, 1, 1.5)),
+    ":": (0, (1, 1)),
+    "": "none",
+}
+"""Solid lines, dashes, short dashes, dashes with dots, dots, and no line."""
+
+
 @dataclass(frozen=True)
 class Style:
     """The style of a curve, the same in every panel."""
 
     colour: str
-    line: Any = "-"
-    marker: str = "o"
+    form: str = "o-"
+    """A marker and a line, as in formats of Matplotlib; ``..`` are short dashes."""
+
+    @property
+    def marker(self) -> str:
+        """The marker; empty for none."""
+        return self.form.rstrip("-.:")
+
+    @property
+    def line(self) -> Any:
+        """The pattern of the line."""
+        return _LINES[self.form.removeprefix(self.marker)]
 
     def line_arguments(self) -> dict[str, Any]:
         """Arguments for `Axes.plot`."""

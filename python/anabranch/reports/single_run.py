@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK)
-_LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))
+_FORMS = ("o-", "o--", "o:")
 
 _MOST_CONNECTIONS = len(_COLOURS)
 """Number of connections in a drawing: those that delivered the most."""
@@ -232,7 +232,7 @@ def _subflows(results: Results) -> Iterator[Samples]:
         connection, path = group["connection_name"][0], group["path_name"][0]
         if places[connection, path] > 1:
             path = f"{path}, subflow {group['subflow'][0]}"
-        style = Style(_COLOURS[index % len(_COLOURS)], _LINES[index // len(_COLOURS) % len(_LINES)])
+        style = Style(_COLOURS[index % len(_COLOURS)], _FORMS[index // len(_COLOURS) % len(_FORMS)])
         yield f"{connection}, {path}" if several else path, group, style
 
 

@@ -42,13 +42,13 @@ Level = tuple[str, Any] | None
 """A factor and its level if only that level is drawn, otherwise `None`."""
 
 _STYLES = (
-    Style(BLUE, "-", "o"),
-    Style(RED, (0, (4, 1.5)), "s"),
-    Style(GREEN, "-", "^"),
-    Style(ORANGE, (0, (2, 1)), "D"),
-    Style(PURPLE, (0, (6, 1.5, 1, 1.5)), "v"),
-    Style(SKY, (0, (1, 1)), "x"),
-    Style(BLACK, "-", "o"),
+    Style(BLUE),
+    Style(RED, "s--"),
+    Style(GREEN, "^-"),
+    Style(ORANGE, "D.."),
+    Style(PURPLE, "v-."),
+    Style(SKY, "x:"),
+    Style(BLACK),
 )
 
 
@@ -281,7 +281,7 @@ def _draw_alone(results: Results, axes: Axes, factor: str, metric: str) -> None:
     points = list(_medians(runs, factor, metric).values())
     places = _on_axis(axes, levels)
     # A line between names would mean nothing.
-    style = Style(BLUE, "-" if _places(levels) is not None else "none")
+    style = Style(BLUE, "o-" if _places(levels) is not None else "o")
     figures.estimates(axes, [places[level] for level in levels], points, "median", style)
     axes.set(xlabel=_shown(results, factor), ylabel=_METRICS[metric])
     axes.set_ylim(0, 1.08 * max(point.high for point in points) or None)

@@ -14,8 +14,6 @@ from anabranch.gallery.measures import Values, in_words, mean, of_medians
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.shared.uncertain import LINKS, START
-from anabranch.gallery.systems import Source
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Change, NetworkPath
@@ -83,9 +81,7 @@ def convergence_s(curve: str) -> Measure:
 def _later(curve: str, other: str) -> Quantity:
     """Difference between the convergence times of two algorithms."""
     later = of_medians(
-        lambda a, b, c, d: _seconds(a, b) - _seconds(c, d),
-        *_goodputs(curve),
-        *_goodputs(other),
+        lambda a, b, c, d: _seconds(a, b) - _seconds(c, d), *_goodputs(curve), *_goodputs(other)
     )
     return Quantity(f"convergence time, {curve} − {other}", later)
 
@@ -94,9 +90,7 @@ _claim = partial(claim, needs=all_carried)
 
 CLAIMS = {
     **{
-        f"E10.balia-{name}": _claim(
-            nsdi11_lia.mean_shares(BALIA, core, f", {core}"), where=nsdi11_lia.NEXT_TO_TCP
-        )
+        f"E10.balia-{name}": _claim(nsdi11_lia.mean_shares(BALIA, core, f", {core}"))
         for name, core in (("random-loss", RANDOM_LOSS), ("red", RED_QUEUE))
     },
     "E10.balia-control": _claim(
@@ -104,14 +98,9 @@ CLAIMS = {
             "mean share of two uncoupled subflows, {}",
             _CORES,
             lambda core: mean(nsdi11_lia.shares(UNCOUPLED, core, 2)),
-        ),
-        where=nsdi11_lia.NEXT_TO_TCP,
+        )
     ),
-    "E10.balia-responsive": _claim(
-        _later(BALIA, UNCOUPLED),
-        _later(OLIA, BALIA),
-        where=f"second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
-    ),
+    "E10.balia-responsive": _claim(_later(BALIA, UNCOUPLED), _later(OLIA, BALIA)),
     **{
         f"E10.balia-scenario-c-{other.lower()}": _claim(conext12_olia.leaves_more(more, less))
         for other, more, less in ((LIA, BALIA, LIA), (OLIA, OLIA, BALIA))
@@ -119,79 +108,57 @@ CLAIMS = {
 }
 
 
-def _notes(results: Results) -> list[str]:
-    times = in_words(results, STYLES, convergence_s, "s")
+def _measured(results: Results) -> dict[str, object]:
     users = (
         f"{ratio}: {conext12_olia.of_tcp_users(results, ratio, IN_SCENARIO_C)}"
         for ratio in conext12_olia.RATIOS
     )
-    return [
-        f"Convergence times: {times}. A convergence time is the shortfall in bytes over the "
-        f"{STEP_MEASURED_S} s after the step, relative to steady capacity, divided by the added "
-        "capacity. RED drops packets at random, so single runs differ, those of OLIA the most.",
-        "Let w be the window of the path that lags, and W = 3 w the window of the other path. In "
-        "units of w / (w + W)², each acknowledgement on the path that lags adds 3 with LIA, 2.8 "
-        "with BALIA and 1 with OLIA. OLIA adds more only once this path is its best path, by bytes "
-        "sent without loss over RTT². The curve of OLIA therefore bends late.",
-        nsdi11_lia.shares_in_words(results, _CORES, ONE_BOTTLENECK),
-        f"Mean goodput of TCP users in scenario C, in Mbit/s — {'; '.join(users)}.",
-    ]
+    return {
+        "times": in_words(results, STYLES, convergence_s, "s"),
+        "shares": nsdi11_lia.shares_in_words(results, _CORES, ONE_BOTTLENECK),
+        "users": "; ".join(users),
+    }
 
 
 PANELS = {
-    "A step of capacity": (
-        f"Path two grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s. First seed, bins of 2 s.",
-        panels.series(
-            {
-                curve: (at(curve, STEP) | {"path_name": "two"}, "subflow_bytes_received", style)
-                for curve, style in STYLES.items()
-            },
-            "throughput of path two (Mbit/s)",
-            "time since the step (s)",
-            bin_samples=20,
-            zero_s=STEP_AT_S,
-            down=True,
-            span=(-10, STEP_MEASURED_S),
-        ),
+    "A step of capacity": panels.series(
+        {
+            curve: (at(curve, STEP) | {"path_name": "two"}, "subflow_bytes_received", style)
+            for curve, style in STYLES.items()
+        },
+        "throughput of path two (Mbit/s)",
+        "time since the step (s)",
+        bin_samples=20,
+        zero_s=STEP_AT_S,
+        down=True,
+        span=(-10, STEP_MEASURED_S),
     ),
-    "Convergence time": (
-        "The shortfall in bytes after the step, divided by the added capacity.",
-        panels.bars(
-            ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
-        ),
+    "Convergence time": panels.bars(
+        ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
     ),
     **nsdi11_lia.panels_of_shares(_CORES, ONE_BOTTLENECK),
     **conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
 }
 
 ENTRY = Entry(
-    parameters=f"""
-        one bottleneck | <path.core.rate>, <path.core.rtt> RTT, as in nsdi11-lia
-        random loss | <path.core.loss in *_random-loss_*>, queue of
-            <path.core.limit in *_random-loss_*>
-        RED | from half to twice the bandwidth-delay product
-        scenario C | as in conext12-olia | CoNEXT'12; numbers: this project
-        step | two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has
-            {BEFORE_MBPS} Mbit/s for the first {STEP_AT_S} s
-        time after the step | {STEP_MEASURED_S} s in both tiers
-        workload, TCP | bulk; NewReno
-    """,
-    quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
-    full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
+    constants={
+        "after_mbps": AFTER_MBPS,
+        "before_mbps": BEFORE_MBPS,
+        "step_at_s": STEP_AT_S,
+        "step_measured_s": STEP_MEASURED_S,
+    },
     design=joined(
         grid(nsdi11_lia.next_to_tcp, core=_CORES, count=SUBFLOWS, curve=ONE_BOTTLENECK),
         _scenario_c,
         grid(_step, network=(STEP, STEADY), curve=STYLES),
     ),
-    uncertain_parameters={**LINKS, **START},
-    source=Source("The authors ran BALIA in the original kernel.", ("congestion_control",)),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "network; subflows; ratio: multipath users, relative to TCP users; "
         "curve: congestion control",
         "two",
         (GOODPUT.called("goodput of all connections"),),
     ),
-    notes=_notes,
+    measured=_measured,
 )

@@ -7,11 +7,9 @@ from typing import Literal
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
-from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
+from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share, texts
 from anabranch.gallery.shared.connections import flow, outages
-from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
@@ -20,11 +18,11 @@ FULL, BACKUP, SINGLE, TCP = "full", "backup", "single path", "TCP over WiFi"
 FULL_M12 = "full+M1,2"
 MODES = (FULL, FULL_M12, BACKUP, SINGLE)
 STYLES = {
-    FULL: Style(GREEN, "-", "o"),
-    FULL_M12: Style(SKY, (0, (6, 1.5, 1, 1.5)), "^"),
-    BACKUP: Style(BLUE, (0, (4, 1.5)), "s"),
-    SINGLE: Style(ORANGE, (0, (2, 1)), "D"),
-    TCP: Style(RED, (0, (1, 1)), "v"),
+    FULL: Style(GREEN),
+    FULL_M12: Style(SKY, "^-."),
+    BACKUP: Style(BLUE, "s--"),
+    SINGLE: Style(ORANGE, "D.."),
+    TCP: Style(RED, "v:"),
 }
 
 _MANAGERS = {BACKUP: "backup", SINGLE: "single_path"}
@@ -58,12 +56,11 @@ def _pauses(event: str, bound: str = "") -> tuple[Quantity, ...]:
     return each("longest pause in every mode", cases, bound)
 
 
-_noticed = partial(claim, needs=carried("3g", *at.every(MODES, OFF)), where=OFF)
+_noticed = partial(claim, needs=carried("3g", *at.every(MODES, OFF)))
 
 CLAIMS = {
     "HO.a-continues": _noticed(
-        _pauses(OFF, "MPTCP"),
-        Quantity("longest pause, TCP", PAUSE.median(at(TCP, OFF)), "TCP"),
+        _pauses(OFF, "MPTCP"), Quantity("longest pause, TCP", PAUSE.median(at(TCP, OFF)), "TCP")
     ),
     "HO.b-single-path-dips": claim(
         for_each(
@@ -77,61 +74,34 @@ CLAIMS = {
         Quantity("3G's share of the bytes, backup", share("3g").median(at(BACKUP, OFF)), "share"),
     ),
     "HO.e-cured": _noticed(
-        Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF))),
+        Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF)))
     ),
-    "HO.d-silence": claim(_pauses(SILENT), where=SILENT),
+    "HO.d-silence": claim(_pauses(SILENT)),
 }
 
 
-def _notes(results: Results) -> list[str]:
-    pause, goodput = (metric.texts(results, partial(at, event=OFF)) for metric in (PAUSE, GOODPUT))
-    return [
-        "In full and backup mode, both subflows are open, and the client's REMOVE_ADDR over 3G "
-        f"tells the server to move. The longest pauses are {pause(FULL)} and {pause(BACKUP)}. In "
-        f"single-path mode, a handshake over 3G comes first: {pause(SINGLE)}.",
-        "In full mode, 3G's share of the data waits in a queue of 2 s and fills the receive "
-        f"window, while WiFi idles: {goodput(FULL)}, and {goodput(BACKUP)} in backup mode. The "
-        f"mechanisms of NSDI'12 against a full receive window give {goodput(FULL_M12)}.",
-    ]
+def _measured(results: Results) -> dict[str, object]:
+    return texts(results, partial(at, event=OFF), pause=PAUSE, goodput=GOODPUT)
 
 
 PANELS = {
-    "Longest pause": (
-        "Longest time without a delivered block around the moment when WiFi goes away.",
-        panels.bars_of(
-            {"turned off": OFF, "falls silent": SILENT},
-            PAUSE,
-            at,
-            {mode: STYLES[mode] for mode in MODES},
-            x="WiFi",
-        ),
+    "Longest pause": panels.bars_of(
+        {"turned off": OFF, "falls silent": SILENT},
+        PAUSE,
+        at,
+        {mode: STYLES[mode] for mode in MODES},
+        x="WiFi",
     ),
-    "WiFi is turned off and on again": (
-        "Goodput in bins of one second, first seed. WiFi is down in the shaded time.",
-        panels.goodput_around(panels.curves(STYLES, by="mode", event=OFF), AWAY_S, BACK_S),
+    "WiFi is turned off and on again": panels.goodput_around(
+        panels.curves(STYLES, by="mode", event=OFF), AWAY_S, BACK_S
     ),
 }
 
 ENTRY = Entry(
-    parameters=f"""
-        WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
-        3G | <path.3g> (2 s) | as in nsdi12-fig7
-        outage | WiFi is away from {AWAY_S} s to {BACK_S} s
-        WiFi is turned off | the client notices; download | CellNet'12
-        WiFi falls silent | nobody notices; upload
-        modes | full_mesh, backup, single_path | CellNet'12
-        M1,2 | opportunistic retransmission and penalisation | NSDI'12
-        workload | blocks of <connection.*.block_size>; <connection.*.send_buffer> in both buffers
-    """,
-    quick=Tier("quick", seeds=10, measured_s=60),
-    full=Tier("full", seeds=20, measured_s=120),
+    constants={"away_s": AWAY_S, "back_s": BACK_S},
     design=grid(_cell, event=_DIRECTIONS, mode=STYLES),
-    uncertain_parameters=WIFI_3G,
-    source=Source(
-        "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.", ("remedies",)
-    ),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("event; mode", "3g", (GOODPUT, P95.called("p95 delay"), PAUSE_MS)),
-    notes=_notes,
+    measured=_measured,
 )

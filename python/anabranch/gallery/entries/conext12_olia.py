@@ -12,8 +12,6 @@ from anabranch.gallery.measures import by_seed, in_words, median, per_seed, rati
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
-from anabranch.gallery.shared.uncertain import LINKS, START
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -21,10 +19,10 @@ from anabranch.scenarios.scenario import NetworkPath
 
 UNCOUPLED, LIA, OLIA, BALIA = "uncoupled NewReno", "LIA", "OLIA", "BALIA"
 STYLES = {
-    UNCOUPLED: Style(RED, (0, (4, 1.5)), "s"),
-    LIA: Style(ORANGE, (0, (2, 1)), "D"),
-    BALIA: Style(BLUE, (0, (6, 1.5, 1, 1.5)), "v"),
-    OLIA: Style(GREEN, "-", "^"),
+    UNCOUPLED: Style(RED, "s--"),
+    LIA: Style(ORANGE, "D.."),
+    BALIA: Style(BLUE, "v-."),
+    OLIA: Style(GREEN, "^-"),
 }
 CONTROL = {UNCOUPLED: "new_reno", LIA: "lia", BALIA: "balia", OLIA: "olia"}
 
@@ -120,10 +118,8 @@ def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> panels.
             lines={_GOODPUT_MBPS: "2 Mbit/s, less headers"},
         )
 
-    tcp = "Goodput of the users that have only the shared link."
-    multipath = "Goodput of the users that also have a link of their own."
     words = f"{title}multipath users" if title else "Multipath users"
-    return {f"{title}TCP users": (tcp, draw(TCP)), words: (multipath, draw(MULTIPATH))}
+    return {f"{title}TCP users": draw(TCP), words: draw(MULTIPATH)}
 
 
 def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
@@ -131,42 +127,22 @@ def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
     return in_words(results, curves, lambda curve: median(goodput(TCP, curve, users)))
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     words = (
         f"next to {users} multipath users: {of_tcp_users(results, users, STYLES)} Mbit/s"
         for users in RATIOS
     )
-    return [
-        f"Mean goodput of TCP users {'; '.join(words)}.",
-        "A multipath user gains nothing from the shared link except at the expense of the others. "
-        "LIA keeps probing the more congested path. OLIA's second term moves the window to the "
-        "better path, until only the minimum of one segment per round trip is left on the other.",
-    ]
+    return {"tcp_users": "; ".join(words)}
 
 
 ENTRY = Entry(
-    parameters="""
-        topology | scenario C: private links, and one link shared by all | CoNEXT'12
-        users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers: this project
-        links | private: <path.own0.rate> each; shared: 2 Mbit/s for each TCP user
-        round-trip time | <path.own0.rtt> on every path
-        queues | RED, from half to twice the bandwidth-delay product
-        workload | bulk, download | CoNEXT'12
-        TCP users | NewReno | CoNEXT'12
-    """,
-    quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
-    full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     design=cells,
-    uncertain_parameters={**LINKS, **START},
-    source=Source(
-        "CoNEXT 2012 ran OLIA in the original kernel of its time.", ("congestion_control",)
-    ),
     claims=named(CLAIMS),
-    panels=panels.titled(panels_of_users("")),
+    drawings=panels_of_users(""),
     overview=Overview(
         "ratio: multipath users, relative to TCP users; curve: congestion control",
         "also0",
         (GOODPUT.called("goodput of all connections"),),
     ),
-    notes=_notes,
+    measured=_measured,
 )

@@ -12,9 +12,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, Levels, waiting_ms
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
@@ -24,12 +22,12 @@ from anabranch.words import listed
 DEFAULT, BLEST, ECF = "lowest RTT", "BLEST", "ECF"
 OTIAS, STTF, DAPS = "OTIAS", "STTF", "DAPS"
 STYLES = {
-    DEFAULT: Style(RED, "-", "o"),
-    BLEST: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
-    ECF: Style(BLUE, (0, (4, 1.5)), "s"),
-    OTIAS: Style(ORANGE, (0, (2, 1)), "D"),
-    STTF: Style(PURPLE, (0, (1, 1)), "x"),
-    DAPS: Style(SKY, (0, (6, 1.5, 1, 1.5)), "v"),
+    DEFAULT: Style(RED),
+    BLEST: Style(GREEN, "^-."),
+    ECF: Style(BLUE, "s--"),
+    OTIAS: Style(ORANGE, "D.."),
+    STTF: Style(PURPLE, "x:"),
+    DAPS: Style(SKY, "v-."),
 }
 
 STREAM, DOWNLOAD = "stream", "download"
@@ -148,7 +146,7 @@ def _downloads(
     )
 
 
-_video_claim = partial(claim, needs=_both_used(STREAM), where=_UNEQUAL_VIDEO)
+_video_claim = partial(claim, needs=_both_used(STREAM))
 _SYMMETRIC = "|throughput of chunks, ECF / lowest RTT − 1|, {} Mbit/s"
 
 CLAIMS = {
@@ -160,7 +158,6 @@ CLAIMS = {
             "window restarts after idle times, DAPS / lowest RTT", _over_default(_restarts, DAPS)
         ),
         needs=_both_used(STREAM, (DEFAULT, DAPS)),
-        where=_UNEQUAL_VIDEO,
     ),
     "E11.ecf-throughput": _video_claim(
         Quantity("throughput of chunks, ECF / lowest RTT", _over_default(throughput_mbps))
@@ -206,7 +203,7 @@ def _downloads_over(rates: str) -> panels.Draw:
     return panels.over("amount", metric, curves, "size (KiB)", ticks=SIZES_KIB)
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def over_rates(values: Callable[[float], float], form: str) -> str:
         return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)
 
@@ -220,35 +217,15 @@ def _notes(results: Results) -> list[str]:
     def seconds(curve: str) -> float:
         return MEAN.number(results, _judged(curve)) / 1e3
 
-    rates = ", ".join(f"{mbps:g}" for mbps in VIDEO_MBPS)
-    return [
-        f"Mean smoothed round-trip times with lowest RTT, WiFi and LTE: {_srtts(results)}. "
-        "CoNEXT'17 measured 969 and 858 ms at 0.3 Mbit/s, and 40 and 105 ms at 8.6 Mbit/s "
-        "(second-hand). One queue of about 30 packets at all rates explains these times.",
-        f"At 8 Mbit/s, a chunk takes {seconds(DEFAULT):.2f} s with lowest RTT and "
-        f"{seconds(ECF):.2f} s with ECF. Both paths together could carry it in 4.7 s. The data "
-        "that lowest RTT gives to WiFi at the end of a chunk arrives up to a second after LTE has "
-        "finished. LTE idles meanwhile, and its window restarts small. In the middle of a chunk, "
-        "ECF uses WiFi like lowest RTT, so data waits out of order for nearly as long. ECF keeps "
-        "LTE's window, which then overflows LTE's queue.",
-        f"Throughput of chunks, ECF over lowest RTT, for video of {rates} Mbit/s: "
-        f"{over_rates(gain, '.2f')}. The player of CoNEXT'17 switches to lower rates when chunks "
-        "are late. Its chunks become smaller, and the end of a chunk weighs more. The player here "
-        "does not adapt.",
-        f"Window restarts per run at the same rates: {restarts(DEFAULT)} with lowest RTT, "
-        f"{restarts(ECF)} with ECF. Below 8 Mbit/s, the player pauses after each chunk, and both "
-        "windows restart with any scheduler. The count distinguishes schedulers only where a chunk "
-        "takes about as long to arrive as to play. After a restart, ECF estimates with LTE's small "
-        "window, takes LTE to be slow, and gives WiFi more data than it should.",
-        "Over 1 + 10 Mbit/s, WiFi is the slow path, but it has the lower round-trip time until its "
-        "queue has grown. Both schedulers therefore fill it first. ECF then withholds data from "
-        "WiFi, and gives it back near the end, when its second rule takes WiFi to be quick enough "
-        "for one more window.",
-        "OTIAS, STTF and DAPS assign all data that the receive window admits at once. The first "
-        "chunk comes before LTE has joined, so it waits for WiFi, at 8 Mbit/s for two minutes. "
-        "LTE's window restarts because LTE waits for the data that WiFi has.",
-        "BLEST performs like lowest RTT: the shared window of some MiB is never about to fill.",
-    ]
+    return {
+        "srtts": _srtts(results),
+        "default_s": seconds(DEFAULT),
+        "ecf_s": seconds(ECF),
+        "rates": over_rates(float, "g"),
+        "gains": over_rates(gain, ".2f"),
+        "default_restarts": restarts(DEFAULT),
+        "ecf_restarts": restarts(ECF),
+    }
 
 
 def _srtts(results: Results) -> str:
@@ -262,84 +239,42 @@ def _srtts(results: Results) -> str:
 
 
 PANELS = {
-    "Chunks of video, 0.3 + 8.6 Mbit/s": (
-        "Size of a chunk over the mean time to fetch a chunk.",
-        _over_video_rate(throughput_mbps, "throughput of chunks (Mbit/s)"),
+    "Chunks of video, 0.3 + 8.6 Mbit/s": _over_video_rate(
+        throughput_mbps, "throughput of chunks (Mbit/s)"
     ),
-    "Windows lost to idle times, 0.3 + 8.6 Mbit/s": (
-        "Idle times that reduced a congestion window, per run, both subflows.",
-        _over_video_rate(_restarts, "restarts per run"),
+    "Windows lost to idle times, 0.3 + 8.6 Mbit/s": _over_video_rate(_restarts, "restarts per run"),
+    f"Windows lost to idle times, video of {JUDGED_MBPS:g} Mbit/s": panels.bars(
+        (_UNEQUAL_VIDEO,),
+        lambda curve, _: _over_default(_restarts, curve),
+        {curve: style for curve, style in STYLES.items() if curve != DEFAULT},
+        "restarts / that of lowest RTT",
+        {curve: [count / _CONEXT17[DEFAULT]] for curve, count in _CONEXT17.items()},
+        lines={1: DEFAULT},
     ),
-    f"Windows lost to idle times, video of {JUDGED_MBPS:g} Mbit/s": (
-        "Restarts over those with lowest RTT. Diamonds: CoNEXT'17, whose player adapts.",
-        panels.bars(
-            (_UNEQUAL_VIDEO,),
-            lambda curve, _: _over_default(_restarts, curve),
-            {curve: style for curve, style in STYLES.items() if curve != DEFAULT},
-            "restarts / that of lowest RTT",
-            {curve: [count / _CONEXT17[DEFAULT]] for curve, count in _CONEXT17.items()},
-            lines={1: DEFAULT},
-        ),
+    "Time out of order, 0.3 + 8.6 Mbit/s": _over_video_rate(
+        out_of_order_s, "mean time out of order (s)"
     ),
-    "Time out of order, 0.3 + 8.6 Mbit/s": (
-        "Mean time that a byte waits for earlier bytes.",
-        _over_video_rate(out_of_order_s, "mean time out of order (s)"),
+    "LTE's window, video of 8 Mbit/s": panels.series(
+        {
+            curve: ({**_judged(curve), "path_name": "lte"}, "cwnd", STYLES[curve])
+            for curve in (DEFAULT, ECF)
+        },
+        "congestion window of LTE (kB)",
+        scale=1e-3,
+        shown_s=(30, 60),
+        bottom=None,
     ),
-    "LTE's window, video of 8 Mbit/s": (
-        "Congestion window, first seed.",
-        panels.series(
-            {
-                curve: ({**_judged(curve), "path_name": "lte"}, "cwnd", STYLES[curve])
-                for curve in (DEFAULT, ECF)
-            },
-            "congestion window of LTE (kB)",
-            scale=1e-3,
-            shown_s=(30, 60),
-            bottom=None,
-        ),
-    ),
-    **{
-        f"Downloads, {rates} Mbit/s": (
-            "A new connection for each download. The first rate is WiFi's.",
-            _downloads_over(rates),
-        )
-        for rates in DOWNLOADS
-    },
+    **{f"Downloads, {rates} Mbit/s": _downloads_over(rates) for rates in DOWNLOADS},
 }
 
 ENTRY = Entry(
-    parameters="""
-        rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
-        round-trip times without queue | WiFi <path.wifi.rtt> ± <path.wifi.jitter>, LTE
-            <path.lte.rtt> ± <path.lte.jitter> | this project: see the notes
-        queues | <path.*.limit> | this project: see the notes
-        chunks | 5 s of video, requested every 5 s, or at once if the last chunk took longer |
-            CoNEXT'17
-        video rate | 0.5 to 8 Mbit/s, fixed; judged at 8 | this project: the paper's player adapts
-        equal paths | video of 0.5, 8 and 16 Mbit/s: nearly the capacity of both paths
-        throughput of chunks | size over the mean time from request to last byte
-        downloads | 64 to 2048 KiB, a new connection each | CoNEXT'17
-        windows after idle times | halved for each retransmission timeout of idle time | RFC 2861,
-            as in Linux
-        time out of order | mean out-of-order bytes / goodput | this project: Little's law
-        remedies | M1 and M2 (CoNEXT'13) with every scheduler | as in Multipath TCP 0.89
-        congestion control, buffers | <congestion control>; 4 and 6 MiB, the defaults
-        Nagle's algorithm | off
-    """,
-    quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
-    full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
     design=grid(_cell, setting=SETTINGS, curve=STYLES),
-    uncertain_parameters=LINKS,
-    source=Source(
-        "CoNEXT 2017 ran version 0.89 of the original kernel over links shaped by tc.",
-        ("scheduler",),
-    ),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "workload; rates: WiFi + LTE (Mbit/s); amount: Mbit/s or KiB; curve: scheduler",
         "wifi",
         (MEAN.called("mean time"), IDLE_RESTARTS, OUT_OF_ORDER),
     ),
-    notes=_notes,
+    measured=_measured,
 )

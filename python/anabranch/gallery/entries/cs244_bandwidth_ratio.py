@@ -12,9 +12,7 @@ from anabranch.gallery.claims import Needs, Quantity, Unnamed, claim, for_each, 
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
-from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports import figures
 from anabranch.results.claims import Measure
@@ -183,7 +181,7 @@ def _mean_over_rate(setting: str) -> panels.Draw:
     return panels.over("wifi_mbps", MEAN_OF_BLOCK, curves, x, ticks=RATES_MBPS, log=True)
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def factor(curve: str, rate: int) -> str:
         return f"{_means(curve, TCP_WIFI, rate, DRAWN)(results).value:.2f}"
 
@@ -191,83 +189,40 @@ def _notes(results: Results) -> list[str]:
         return f"{share('3g').number(results, at(curve, rate, setting)):.2f} %"
 
     faster = RATES_MBPS[1:]
-    ratios = listed(factor(MPTCP_M12, rate) for rate in faster)
-    ratios_2012 = listed(factor(wifi_3g.MPTCP_M12_NSDI, rate) for rate in faster)
-    packets = listed(on_3g(MPTCP_M12, rate, "54p") for rate in faster)
-    time = listed(on_3g(MPTCP_M12, rate, "80ms") for rate in faster)
-    asked = listed(on_3g(MPTCP_M12, rate, "32KiB") for rate in RATES_MBPS)
-    return [
-        "The send buffer of 200 KiB drains in 200 ms at 8 Mbit/s, but in 26 ms at 64 Mbit/s. The "
-        "faster WiFi is, the less its own delay hides the delay of blocks on 3G.",
-        f"With WiFi at {listed(faster)} Mbit/s and a queue of 54 packets, the mean "
-        f"delay with both mechanisms is {ratios} times that of TCP over WiFi ({ratios_2012} with "
-        f"the penalisation of NSDI'12). 3G carries {packets} of the bytes.",
-        "The source does not say whether it kept WiFi's queue at 54 packets or at 80 ms. With "
-        f"80 ms, 3G carries {time} of the bytes. WiFi's congestion window can then grow until it "
-        "covers the whole receive buffer, and nothing is left for 3G.",
-        "The source's own receive buffer was 32 KiB, as requested from Linux: a window of about 40 "
-        f"KB, in which Linux's scheduler gives 3G bursts of up to 64 KiB. 3G then carries {asked} "
-        "of the bytes with both mechanisms, and "
-        f"{listed(on_3g(MPTCP, rate, '32KiB') for rate in RATES_MBPS)} without them, at "
-        f"{listed(RATES_MBPS)} Mbit/s. The window also limits TCP over WiFi: one window per "
-        "round-trip time is about 15 Mbit/s, so its delay hardly falls beyond 16 Mbit/s.",
-        "A claim is not judged where 3G carried no more than 1 % of the bytes, because Multipath "
-        "TCP then used only one path.",
-    ]
+    return {
+        "rates": listed(RATES_MBPS),
+        "faster": listed(faster),
+        "ratios": listed(factor(MPTCP_M12, rate) for rate in faster),
+        "ratios_2012": listed(factor(wifi_3g.MPTCP_M12_NSDI, rate) for rate in faster),
+        "packets": listed(on_3g(MPTCP_M12, rate, "54p") for rate in faster),
+        "time": listed(on_3g(MPTCP_M12, rate, "80ms") for rate in faster),
+        "asked": listed(on_3g(MPTCP_M12, rate, "32KiB") for rate in RATES_MBPS),
+        "asked_without": listed(on_3g(MPTCP, rate, "32KiB") for rate in RATES_MBPS),
+    }
 
 
 PANELS = {
     **{
-        f"WiFi {rate} Mbit/s: tail (CCDF)": (
-            "Share of blocks that take longer, on a logarithmic scale. Queue 54 packets.",
-            panels.distribution(
-                figures.ccdf,
-                {c: (at(c, rate, DRAWN), wifi_3g.STYLES[c]) for c in CURVES_WITH_2012},
-                1000,
-            ),
+        f"WiFi {rate} Mbit/s: tail (CCDF)": panels.distribution(
+            figures.ccdf,
+            {c: (at(c, rate, DRAWN), wifi_3g.STYLES[c]) for c in CURVES_WITH_2012},
+            1000,
         )
         for rate in RATES_MBPS
     },
-    "Mean delay, queue 54 packets": (
-        "The gap between MPTCP+M1,2 and TCP over WiFi grows with WiFi's rate.",
-        _mean_over_rate("54p"),
-    ),
-    "Mean delay, queue 80 ms": (
-        "Where the curves meet, 3G carries nothing.",
-        _mean_over_rate("80ms"),
-    ),
-    "Mean delay, 32 KiB requested from Linux": (
-        "The receive window also limits TCP over WiFi.",
-        _mean_over_rate("32KiB"),
-    ),
+    "Mean delay, queue 54 packets": _mean_over_rate("54p"),
+    "Mean delay, queue 80 ms": _mean_over_rate("80ms"),
+    "Mean delay, 32 KiB requested from Linux": _mean_over_rate("32KiB"),
 }
 
 ENTRY = Entry(
-    parameters=parameters("""
-        WiFi | <path.wifi.rate>, <path.wifi.rtt> RTT | CS244'15
-        queue of WiFi | <path.wifi.limit in *_54p> | CS244'15 for 8 Mbit/s; kept for all rates: this
-            project
-        queue of WiFi, second reading | <path.wifi.limit in *_80ms> at each rate
-        3G | <path.3g> | CS244'15
-        jitter model | keeps the order of packets
-        send buffer | <connection.*.send_buffer> | NSDI'12
-        receive buffer | 200 KiB | this project: equal to the send buffer
-        receive buffer, third setting | 32 KiB as requested from Linux, which counts it, and Linux's
-            scheduler | size: CS244'15; scheduler: this project, because lowest RTT leaves 3G idle
-            in so small a window
-        block | <connection.*.block_size> | NSDI'12
-    """)
-    + wifi_3g.STACK_PARAMETERS,
-    quick=Tier("quick", seeds=10, measured_s=60),
     design=joined(
         *(grid(_cell, tag=(tag,), rate=RATES_MBPS, curve=_curves(tag)) for tag in SETTINGS)
     ),
-    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
-    source=wifi_3g.cs244_system("CS244'15"),
     claims=tuple(each for tag in SETTINGS for each in named(_claims(tag))),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "curve; wifi_mbps: WiFi (Mbit/s); setting", "3g", (GOODPUT, MEAN, P50, P95, P99)
     ),
-    notes=_notes,
+    measured=_measured,
 )

@@ -3,18 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, Unnamed, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import network_path
-from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
-from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Style, pdf, stated
+from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, pdf, stated
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 
@@ -95,7 +92,7 @@ def _densities(kib: int, model: str) -> panels.Draw:
     curves: panels.Curves = {
         f"{curve}, jitter {jitter} ms": (
             at(curve, kib, jitter, model),
-            Style(colour, STYLES[curve].line),
+            replace(STYLES[curve], colour=colour),
         )
         for curve, colours in ((MPTCP, (ORANGE, RED)), (MPTCP_M12, (SKY, BLUE)))
         for jitter, colour in zip((JITTERS_MS[0], JITTERS_MS[-1]), colours, strict=True)
@@ -110,14 +107,14 @@ def _densities(kib: int, model: str) -> panels.Draw:
     return draw
 
 
-_LINES: dict[int, Any] = {30: (0, (1, 1)), 60: (0, (4, 1.5)), 200: "-"}
+_LINES = {30: ":", 60: "--", 200: "-"}
 
 
 def _means(model: str) -> panels.Draw:
     curves: panels.Curves = {
         f"{curve}, {kib} KiB": (
             {"curve": curve, "receive_kib": kib, "jitter_model": model},
-            replace(STYLES[curve], line=line),
+            replace(STYLES[curve], form=STYLES[curve].marker + line),
         )
         for (kib, line), curve in product(_LINES.items(), (MPTCP, MPTCP_M12))
     }
@@ -125,7 +122,7 @@ def _means(model: str) -> panels.Draw:
     return panels.over("jitter_ms", MEAN_OF_BLOCK, curves, x, xticks=JITTERS_MS)
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def on_3g(curve: str, kib: int, model: str) -> str:
         cells = (at(curve, kib, jitter, model) for jitter in JITTERS_MS)
         shares = [share("3g").number(results, cell) for cell in cells]
@@ -148,70 +145,31 @@ def _notes(results: Results) -> list[str]:
         for model in MODELS[::-1]
     )
     wifi = MEAN.text(results, at(wifi_3g.TCP_WIFI, 200, 0, "fifo"))
-    return [
-        "The students of CS244'14 tuned their links until the plot looked like the paper's. The "
-        "links of this experiment are theirs, not the paper's.",
-        f"Over the four values of jitter, 3G carried {'; '.join(shares)}.",
-        f"TCP over WiFi alone has a mean delay of {wifi} with a receive buffer of 200 KiB.",
-        f"From 100 to 250 ms of jitter, the mean delay changes as follows. {'; '.join(changes)}.",
-        "The source compares modes: the middle of the fullest bin of 20 ms. The densities have "
-        "several peaks, so the mode jumps between them, and the claims judge means. At 30 KiB, a "
-        "narrow peak lies at 80–100 ms: 200 KiB take this time over WiFi alone, at one window of "
-        "30 KiB per round trip of 12 ms. The more jitter 3G has, the less the scheduler uses 3G, "
-        "and the more often this peak is the highest. The broad peak of MPTCP moves to the right.",
-    ]
+    return {"shares": "; ".join(shares), "wifi": wifi, "changes": "; ".join(changes)}
 
 
 PANELS = {
     **{
-        f"{kib} KiB, {WORDS[model]}: PDF": (
-            "Densities at the smallest and the largest jitter. The mode is the highest bin of "
-            "a curve. With several high bins, the mode jumps between them. Diamonds: modes in "
-            "CS244'14 at 100 ms, read off its plot (± 20 ms), MPTCP's on the right.",
-            _densities(kib, model),
-        )
+        f"{kib} KiB, {WORDS[model]}: PDF": _densities(kib, model)
         for kib in JUDGED_KIB
         for model in MODELS[::-1]
     },
-    **{
-        f"Mean over jitter, {WORDS[model]}": (
-            "The claims compare the right end of each line with its left end.",
-            _means(model),
-        )
-        for model in MODELS[::-1]
-    },
+    **{f"Mean over jitter, {WORDS[model]}": _means(model) for model in MODELS[::-1]},
 }
 
 ENTRY = Entry(
-    parameters=parameters("""
-        WiFi | <path.wifi> | CS244'14
-        3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit>, <path.3g.loss> loss | CS244'14
-        far side | 1 ms of both delays | CS244'14 has a hop of 1 Gbit/s and 1 ms there;
-            this project adds it to the links
-        jitter of 3G | <path.3g.jitter in mptcp*>; the delay is never below 0 | CS244'14
-        jitter model | reordering (as netem), and order kept | CS244'14; second: this project
-        loss | only in the direction of the data
-        send buffer | <connection.*.send_buffer> | CS244'14
-        receive buffer | <connection.*.receive_buffer> | 30 KiB: requested from Linux in CS244'14;
-            else this project
-        block | <connection.*.block_size> | NSDI'12
-    """)
-    + wifi_3g.STACK_PARAMETERS,
-    quick=Tier("quick", seeds=10, measured_s=60),
     design=joined(
         grid(_cell, kib=RECEIVE_KIB, jitter=(0,), model=MODELS[:1], curve=(wifi_3g.TCP_WIFI,)),
         grid(_cell, model=MODELS, kib=RECEIVE_KIB, jitter=JITTERS_MS, curve=(MPTCP, MPTCP_M12)),
     ),
-    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
-    source=wifi_3g.cs244_system("CS244'14"),
     claims=tuple(
         each for kib in JUDGED_KIB for model in MODELS[::-1] for each in named(_claims(kib, model))
     ),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "curve; receive_kib: receive buffer (KiB); jitter_ms: jitter (ms); jitter_model: model",
         "3g",
         (GOODPUT, MODE, MEAN, P50, P99),
     ),
-    notes=_notes,
+    measured=_measured,
 )

@@ -7,17 +7,16 @@ from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
 from anabranch.gallery.shared.connections import LINUX_6_18, network_path, outages, upload
-from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Cbr, Connection
 
 LINUX, SOON, BACKUP, ENGINE = "Linux", "Linux, stale_loss_cnt 1", "Linux, b as backup", "engine"
 STYLES = {
-    LINUX: Style(RED, "-", "s"),
-    SOON: Style(ORANGE, (0, (4, 1.5)), "D"),
-    BACKUP: Style(BLUE, (0, (1, 1)), "v"),
-    ENGINE: Style(GREEN, "-", "o"),
+    LINUX: Style(RED, "s-"),
+    SOON: Style(ORANGE, "D--"),
+    BACKUP: Style(BLUE, "v:"),
+    ENGINE: Style(GREEN),
 }
 ONE, ALL = "one path fails", "both paths fail"
 AT_S, AGAIN_S = 20, 40
@@ -62,40 +61,25 @@ CLAIMS = {
 }
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     one, both = (
         "; ".join(f"{stack} {STALL_S.text(results, at(stack, event))}" for stack in STYLES)
         for event in (ONE, ALL)
     )
-    return [
-        f"Longest stalls if one path fails: {one}. If both fail: {both}.",
-        "The reports state neither rates nor delays, so both paths are choices of this project. "
-        "Their pauses fit paths that failed together, or addresses that Linux did not join again.",
-    ]
+    return {"one": one, "both": both}
 
 
 PANELS = {
-    "Longest stall": (
-        "Longest time in which the application got nothing although data was waiting.",
-        panels.bars_of({"one": ONE, "both": ALL}, STALL_S, at, STYLES, x="failing paths"),
-    ),
+    "Longest stall": panels.bars_of(
+        {"one": ONE, "both": ALL}, STALL_S, at, STYLES, x="failing paths"
+    )
 }
 
 ENTRY = Entry(
-    parameters=f"""
-        a | <path.a>
-        b | <path.b>
-        failure | everything is lost without a notice, from {AT_S} s to {AGAIN_S} s
-        workload | upload of 2 Mbit/s in blocks of 8 KiB
-        Linux | the model of Linux 6.18, with tuned buffers
-        stale_loss_cnt | 4, and 1
-        engine | full_mesh, with the engine's own buffers
-    """,
-    quick=Tier("quick", seeds=5, measured_s=90),
+    constants={"at_s": AT_S, "again_s": AGAIN_S},
     design=grid(cell, event=(ONE, ALL), stack=STYLES),
-    uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("event; stack", "b", (STALL_S, GOODPUT)),
-    notes=_notes,
+    measured=_measured,
 )

@@ -10,10 +10,8 @@ from anabranch.gallery.entries.failing_paths import AGAIN_S, ALL, AT_S, BACKUP, 
 from anabranch.gallery.entries.restored_paths import CUBIC, MESSAGES, SHORT, STREAM
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import STALL_S, share
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.real_time import KERNEL, VIRTUAL
-from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.reports.figures import BLUE, ORANGE, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Scenario
@@ -74,62 +72,49 @@ CLAIMS = {
 }
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     stalls, shares = STALL_S.texts(results, at), WAN.texts(results, at)
-    return [
-        *(
+    return {
+        "stalls": "\n\n".join(
             f"Longest stall of {stack}, {event}: {stalls(VIRTUAL, stack, event)} in the model, "
             f"{stalls(KERNEL, stack, event)} in Linux."
             for stack, event in _FAILURES
         ),
-        *(
+        "shares": "\n\n".join(
             f"WAN's share of {load}, {stack}: {shares(VIRTUAL, stack, SHORT, load)} in the model, "
             f"{shares(KERNEL, stack, SHORT, load)} in Linux."
             for stack, load in RETURNS
         ),
-        real_time.lateness(results),
-    ]
+        "lateness": real_time.lateness(results),
+    }
 
-
-_QUICK = Tier("quick", seeds=3, measured_s=80)
-_FAILING_LASTS_S = _QUICK.warm_up_s + _QUICK.measured_s
 
 PANELS = {
     **{
-        f"Longest stall, {event}": (
-            "Longest time in which the application got nothing although data was waiting.",
-            panels.bars_of(SETTINGS, STALL_S, partial(at, event=event), STYLES),
+        f"Longest stall, {event}": panels.bars_of(
+            SETTINGS, STALL_S, partial(at, event=event), STYLES
         )
         for event in EVENTS
     },
-    "WAN's share of the bytes": (
-        f"WAN is away from {_AWAY_S} s to {_BACK_S} s; runs of {_RETURN_LASTS_S} s.",
-        panels.bars(
-            {f"{stack}\n{load}": (stack, load) for stack, load in RETURNS},
-            lambda hosts, case: WAN.median(at(hosts, case[0], SHORT, case[1])),
-            STYLES,
-            WAN.heading,
-        ),
+    "WAN's share of the bytes": panels.bars(
+        {f"{stack}\n{load}": (stack, load) for stack, load in RETURNS},
+        lambda hosts, case: WAN.median(at(hosts, case[0], SHORT, case[1])),
+        STYLES,
+        WAN.heading,
     ),
 }
 
 ENTRY = Entry(
-    parameters=parameters(f"""
-        paths that fail | a: <path.a>; b: <path.b> | as in failing-paths
-        paths that come back | WAN: <path.wan>; 5G: <path.5g> | as in restored-paths
-        failures | one path or both: silent from {AT_S} s to {AGAIN_S} s | as in failing-paths
-        WAN's address | removed at {_AWAY_S} s, added at {_BACK_S} s | as in restored-paths
-        runs | {_FAILING_LASTS_S} s, and {_RETURN_LASTS_S} s with paths that come back
-        congestion control | CUBIC, in the model and in Linux
-        buffers | tuned by the host; the model charges the memory of each segment, as Linux does
-    """)
-    + real_time.PARAMETERS[2:],
-    quick=_QUICK,
-    full=Tier("full", seeds=10, measured_s=80),
+    constants={
+        "at_s": AT_S,
+        "again_s": AGAIN_S,
+        "away_s": _AWAY_S,
+        "back_s": _BACK_S,
+        "return_lasts_s": _RETURN_LASTS_S,
+    },
     design=_cells,
-    not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("hosts; event; stack; load", "a", (STALL_S,)),
-    notes=_notes,
+    measured=_measured,
 )

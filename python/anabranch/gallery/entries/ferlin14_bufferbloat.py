@@ -14,9 +14,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.measures import derived, in_words, median
 from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -24,11 +22,7 @@ from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, NetworkPath
 
 DEFAULT, BM15, BM30 = "default", "MPT-BM, λ = 1.5", "MPT-BM, λ = 3"
-STYLES = {
-    DEFAULT: Style(RED, (0, (4, 1.5)), "s"),
-    BM30: Style(BLUE, (0, (6, 1.5, 1, 1.5)), "o"),
-    BM15: Style(GREEN, "-", "^"),
-}
+STYLES = {DEFAULT: Style(RED, "s--"), BM30: Style(BLUE, "o-."), BM15: Style(GREEN, "^-")}
 _LAMBDA = {BM15: 1.5, BM30: 3.0}
 EXAMPLE, EXAMPLE_PAIR = "M1,2, bounded", "3G2+WLAN"
 """The slides' example of bufferbloat: a bounded receive window, and penalisation of 3G2."""
@@ -178,11 +172,10 @@ def _ratios(metric: Metric, words: str) -> panels.Drawings:
         lines={1: ""},
         stated=[(place, end) for place in range(len(PAIRS)) for end in _SLIDES[metric]],
     )
-    title = f"{words.capitalize()}, compared with the default"
-    return {title: ("Diamonds: ends of the range that the slides state.", draw)}
+    return {f"{words.capitalize()}, compared with the default": draw}
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def goodputs(pair: str) -> str:
         found = in_words(results, STYLES, lambda curve: TRANSFER.median(at(curve, pair)))
         return f"{pair}: {found} Mbit/s."
@@ -192,119 +185,58 @@ def _notes(results: Results) -> list[str]:
         carried = derived(np.multiply, TRANSFER.values(cell), metrics.part("wlan").values(cell))
         return median(carried)(results).text("Mbit/s")
 
-    return [
-        "Goodput: " + " ".join(map(goodputs, PAIRS)),
-        "Where λ = 1.5 costs goodput, WLAN slows down: next to 3G1 it carries "
-        f"{on_wlan(BM15)} instead of {on_wlan(DEFAULT)}, while 3G1 carries the same. Coupled "
-        "congestion control grows a subflow by its share of the sum of windows over round-trip "
-        "times. This sum rises when the round-trip time of 3G1 falls: MPT-BM limits the data in "
-        "flight and not the window, which stays twice as large.",
-        "Where the cap first takes effect in congestion avoidance, it holds the smoothed RTT at λ "
-        "times its minimum. A cellular queue of seconds fills in slow start, before any loss. The "
-        "window then stops at about twice the cap, because the platform linux lets a window grow "
-        "that is more than half used.",
-    ]
+    return {
+        "goodputs": " ".join(map(goodputs, PAIRS)),
+        "wlan_bm15": on_wlan(BM15),
+        "wlan_default": on_wlan(DEFAULT),
+    }
 
 
 PANELS = {
-    "Round-trip time of 3G2 next to WLAN": (
-        "First seed. The queue that a subflow fills becomes its own delay.",
-        _over_time("srtt_ns", "smoothed RTT of 3g2 (ms)", 1e6, path="3g2"),
+    "Round-trip time of 3G2 next to WLAN": _over_time(
+        "srtt_ns", "smoothed RTT of 3g2 (ms)", 1e6, path="3g2"
     ),
-    "Bytes delivered, 3G2 + WLAN": (
-        "Bytes delivered in order to the application, first seed.",
-        _over_time("bytes_delivered", "delivered (MB)", 1e6),
-    ),
-    "Bytes that wait, 3G2 + WLAN": (
-        "Bytes that arrived out of order at the data level, first seed.",
-        _over_time("out_of_order_bytes", "out of order (kB)", 1e3),
-    ),
-    "Goodput of the transfer": (
-        "Medians over seeds with 95 % intervals.",
-        panels.bars_of(tuple(PAIRS), TRANSFER, at, STYLES),
-    ),
-    "Variation of goodput": (
-        "Standard deviation over mean of the goodput in intervals of 100 ms.",
-        panels.bars_of(tuple(PAIRS), VARIATION, at, STYLES),
-    ),
+    "Bytes delivered, 3G2 + WLAN": _over_time("bytes_delivered", "delivered (MB)", 1e6),
+    "Bytes that wait, 3G2 + WLAN": _over_time("out_of_order_bytes", "out of order (kB)", 1e3),
+    "Goodput of the transfer": panels.bars_of(tuple(PAIRS), TRANSFER, at, STYLES),
+    "Variation of goodput": panels.bars_of(tuple(PAIRS), VARIATION, at, STYLES),
     **_ratios(TRANSFER, "goodput"),
     **_ratios(VARIATION, "variation of goodput"),
-    "Bytes out of order": (
-        "Mean over the time in which data arrived.",
-        panels.bars_of(tuple(PAIRS), metrics.OUT_OF_ORDER_KB, at, STYLES),
+    "Bytes out of order": panels.bars_of(tuple(PAIRS), metrics.OUT_OF_ORDER_KB, at, STYLES),
+    "(a) Example: goodput": _example(
+        "rate, bins of 0.5 s (Mbit/s)",
+        {
+            "total": ("wlan", "bytes_delivered", Style(RED, "-")),
+            "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-")),
+            "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, "--")),
+        },
+        bin_samples=5,
     ),
-    "(a) Example: goodput": (
-        "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Delivery comes in gaps and "
-        "bursts where 3G2's round-trip time is high.",
-        _example(
-            "rate, bins of 0.5 s (Mbit/s)",
-            {
-                "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
-                "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
-                "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
-            },
-            bin_samples=5,
-        ),
+    "(b) Example: head-of-line blocking": _example(
+        "out of order (kB)", {"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-"))}
     ),
-    "(b) Example: head-of-line blocking": (
-        "Data that waits for earlier data in 3G2's queue.",
-        _example(
-            "out of order (kB)",
-            {"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
-        ),
+    "(c) Example: windows of 3G2": _example(
+        "3G2 (kB)",
+        {
+            "congestion window": ("3g2", "cwnd", Style(GREEN, "--")),
+            "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-")),
+        },
     ),
-    "(c) Example: windows of 3G2": (
-        "Penalisation halves the window repeatedly, and the window grows back.",
-        _example(
-            "3G2 (kB)",
-            {
-                "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
-                "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
-            },
-        ),
-    ),
-    "(d) Example: WLAN and the receive window": (
-        "Where the receive window is full, WLAN may not send. This is rare. The coupled "
-        "congestion control makes most of the waves.",
-        _example(
-            "kB",
-            {
-                "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
-                "room in the receive window": (
-                    "wlan",
-                    "available_window",
-                    Style(ORANGE, (0, (1, 1)), ""),
-                ),
-            },
-        ),
+    "(d) Example: WLAN and the receive window": _example(
+        "kB",
+        {
+            "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-")),
+            "room in the receive window": ("wlan", "available_window", Style(ORANGE, ":")),
+        },
     ),
 }
 
 ENTRY = Entry(
-    parameters="""
-        WLAN | <path.wlan>
-        3G1 | <path.3g1> | this project; NorNet has real ones
-        3G2 | <path.3g2> | this project; the faster, more bloated one
-        transfer | <connection.*.size>, download | slides
-        buffers | 16 MiB, send = receive: no limit | slides: unbounded
-        example (a) to (d) | 3G2 + WLAN, default with M1,2, receive window of 512 KiB | shape:
-            slides; window: this project
-        λ | 1.5 and 3 | slides
-        θ | 50 ms, so that WLAN is left alone | this project; the sources state none
-        congestion control | OLIA | CSWS'14, of the same authors
-    """,
-    quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
-    full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
     design=joined(
         grid(_cell, pair=PAIRS, curve=STYLES), lambda tier: [_cell(tier, EXAMPLE, EXAMPLE_PAIR)]
     ),
-    uncertain_parameters=LINKS,
-    source=Source(
-        "The authors ran the original kernel, probably version 0.88, over real links.",
-        ("remedies",),
-    ),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, metrics.OUT_OF_ORDER)),
-    notes=_notes,
+    measured=_measured,
 )

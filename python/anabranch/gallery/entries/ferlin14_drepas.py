@@ -7,9 +7,7 @@ from anabranch.gallery.claims import Quantity, Unnamed, at_every, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
 from anabranch.gallery.shared.connections import flow, network_path, outages
-from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
@@ -17,11 +15,7 @@ from anabranch.scenarios.scenario import Blocks
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)
-STYLES = {
-    TCP_WLAN: Style(BLUE, "-", "o"),
-    MPTCP: Style(RED, (0, (4, 1.5)), "s"),
-    DREPAS: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
-}
+STYLES = {TCP_WLAN: Style(BLUE), MPTCP: Style(RED, "s--"), DREPAS: Style(GREEN, "^-.")}
 TWO_G, THREE_G = "2G", "3G"
 BUFFERS_KIB = (256, 512, 1024, 2048)
 BLACKOUT_KIB = 512
@@ -74,7 +68,7 @@ def _claim(
     """A claim about every buffer, if the second path carried 0.1 % of the bytes of a curve."""
     needs = carried("cellular", *at.every(curve, second, BUFFERS_KIB), over=0.001)
     quantities = at_every(words, BUFFERS_KIB, "KiB", measure)
-    return claim(quantities, needs=needs, where=where)
+    return claim(quantities, needs=needs)
 
 
 _NEXT_TO_2G = "goodput next to 2G"
@@ -95,18 +89,14 @@ CLAIMS = {
         "DRePaS / MPTCP", _ratio(GOODPUT, DREPAS, MPTCP), _NEXT_TO_2G
     ),
     "E7.h-3g-delay-unchanged": _claim(_NEXT_TO_3G, _distance(MEAN), "mean delay", second=THREE_G),
-    "E7.e-standby-takes-over": claim(
-        Quantity("time without delivery", PAUSE.median(_BLACKOUT)),
-        where=f"WLAN goes away, buffers of {BLACKOUT_KIB} KiB",
-    ),
+    "E7.e-standby-takes-over": claim(Quantity("time without delivery", PAUSE.median(_BLACKOUT))),
     "E7.f-probes-are-cheap": claim(
         at_every(
             "2G's share of the bytes",
             BUFFERS_KIB,
             "KiB",
             lambda kib: share("cellular").median(at(DREPAS, TWO_G, kib)),
-        ),
-        where="with DRePaS",
+        )
     ),
 }
 
@@ -118,76 +108,42 @@ def _over_buffers(second: str, metric: Metric) -> panels.Draw:
     )
 
 
-def _notes(results: Results) -> list[str]:
-    worst = min(GOODPUT.number(results, at(MPTCP, TWO_G, kib)) for kib in BUFFERS_KIB)
-    return [
-        "The slides call lowest RTT with opportunistic retransmission and penalisation the current "
-        "scheduler, so all curves of Multipath TCP have both mechanisms. At the worst buffer, "
-        f"MPTCP then has {worst:.2f} Mbit/s next to a 2G path of 0.2 Mbit/s.",
-        "The score of a subflow is its data in flight over its smoothed round-trip time. A WLAN "
-        "that waits for 2G has nothing in flight most of the time, so a single sample would let 2G "
-        "pass. DRePaS therefore uses the maximum of ten samples per period, as this project chose.",
-        "Next to a faster WLAN, the threshold of 0.1 (this project's choice) also excludes 3G: "
-        "2 Mbit/s is a tenth of 20 Mbit/s.",
-    ]
+def _measured(results: Results) -> dict[str, object]:
+    return {"worst": min(GOODPUT.number(results, at(MPTCP, TWO_G, kib)) for kib in BUFFERS_KIB)}
 
 
 PANELS = {
-    "Goodput next to 2G": (
-        "Where MPTCP lies below TCP over WLAN, the second path does harm.",
-        _over_buffers(TWO_G, GOODPUT),
-    ),
-    "Block delay next to 2G": ("Mean delay of 8 KiB blocks.", _over_buffers(TWO_G, MEAN)),
-    "Goodput next to 3G": (
-        "Where the second path is worth using, DRePaS changes nothing.",
-        _over_buffers(THREE_G, GOODPUT),
-    ),
-    "WLAN goes away": (
-        "Bytes delivered since WLAN went away; first seed, buffers of 512 KiB.",
-        panels.series(
-            {
-                curve: (_BLACKOUT | {"curve": curve}, "bytes_delivered", STYLES[curve])
-                for curve in CURVES[1:]
-            },
-            "delivered since WLAN went away (kB)",
-            "time since WLAN went away (s)",
-            scale=1e-3,
-            zero_s=BLACKOUT_S,
-            since_zero=True,
-            shown_s=(-0.2, 12),
-            down=True,
-            bottom=None,
-        ),
+    "Goodput next to 2G": _over_buffers(TWO_G, GOODPUT),
+    "Block delay next to 2G": _over_buffers(TWO_G, MEAN),
+    "Goodput next to 3G": _over_buffers(THREE_G, GOODPUT),
+    "WLAN goes away": panels.series(
+        {
+            curve: (_BLACKOUT | {"curve": curve}, "bytes_delivered", STYLES[curve])
+            for curve in CURVES[1:]
+        },
+        "delivered since WLAN went away (kB)",
+        "time since WLAN went away (s)",
+        scale=1e-3,
+        zero_s=BLACKOUT_S,
+        since_zero=True,
+        shown_s=(-0.2, 12),
+        down=True,
+        bottom=None,
     ),
 }
 
 ENTRY = Entry(
-    parameters=f"""
-        WLAN | <path.wlan> | this project; the paper measured real ones
-        2G | <path.cellular in *_2g_*> | this project, in the range of EDGE
-        3G | <path.cellular in *_3g_*> | links of NSDI'12
-        buffers | <connection.*_buffer>, send = receive
-        workload | blocks of <connection.*.block_size>, download | slides
-        probes | 10 packets of 1 KiB, copies of data in flight | slides
-        threshold, period, hysteresis | 0.1; 1 s or 2 × the longest sRTT; 2 scores
-        congestion control | <congestion control>
-        remedies | M1 and M2 (CoNEXT'13) with every curve of Multipath TCP | slides: the current
-            scheduler
-        blackout | WLAN silently drops everything after {BLACKOUT_S} s
-    """,
-    quick=Tier("quick", seeds=5, measured_s=60),
+    constants={"blackout_s": BLACKOUT_S},
     design=joined(
         grid(_cell, second=_SECOND, kib=BUFFERS_KIB, curve=CURVES),
         grid(_cell, second=(TWO_G,), kib=(BLACKOUT_KIB,), curve=CURVES[1:], blackout=(True,)),
     ),
-    uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source("The authors ran the original kernel over real links.", ("path_manager",)),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "curve; second: second path; buffer_kib: buffers (KiB); blackout",
         "cellular",
         (GOODPUT, MEAN, PAUSE_MS.called("recovery")),
     ),
-    notes=_notes,
+    measured=_measured,
 )

@@ -11,9 +11,7 @@ from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Tier, grid
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.parameters import Parameter, parameters
 from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
-from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports.figures import BLUE, GREEN, RED, Style
 from anabranch.reports.table import Table
@@ -23,11 +21,7 @@ from anabranch.scenarios.quantities import bits_per_second
 from anabranch.scenarios.scenario import NetworkPath
 
 TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
-STYLES = {
-    TCP: Style(BLUE, "-", "o"),
-    LINUX: Style(RED, "-", "s"),
-    ENGINE: Style(GREEN, "-", "^"),
-}
+STYLES = {TCP: Style(BLUE), LINUX: Style(RED, "s-"), ENGINE: Style(GREEN, "^-")}
 
 
 @dataclass(frozen=True)
@@ -214,7 +208,7 @@ def _over_reports(
     measure: Callable[[str, FieldReport], Measure], y: str, *curves: str, **look: Any
 ) -> panels.Draw:
     """Points of each report, side by side."""
-    marks = {curve: replace(STYLES[curve], line="none") for curve in curves}
+    marks = {curve: replace(STYLES[curve], form=STYLES[curve].marker) for curve in curves}
     look |= {"places": [report.key for report in REPORTS], "turned": 60}
     return panels.points(dict(enumerate(REPORTS)), measure, marks, "", y, **look)
 
@@ -234,44 +228,29 @@ def _sum_mbps(report: FieldReport) -> float:
     return sum(bits_per_second(str(path.rate)) for path in report.paths) / 1e6
 
 
+def _row(report: FieldReport) -> str:
+    """The row of the table of parameters."""
+    return f"{report.key} | {report.says} | the report. Assumed: {report.assumed}"
+
+
 PANELS = {
-    "Goodput of each report": (
-        "Of the sum of the rates of all paths. Diamonds: the reports.",
-        _over_reports(
-            lambda curve, report: _part(curve, report, _sum_mbps(report)),
-            "goodput / sum of the rates",
-            *STYLES,
-            top=1,
-            stated=[
-                (place, report.mbps / _sum_mbps(report)) for place, report in enumerate(REPORTS)
-            ],
-        ),
+    "Goodput of each report": _over_reports(
+        lambda curve, report: _part(curve, report, _sum_mbps(report)),
+        "goodput / sum of the rates",
+        *STYLES,
+        top=1,
+        stated=[(place, report.mbps / _sum_mbps(report)) for place, report in enumerate(REPORTS)],
     ),
-    "Compared with TCP": (
-        "Below 1, the further paths do harm.",
-        _over_reports(_over_tcp, "goodput / that of TCP", LINUX, ENGINE, log=True, lines={1: ""}),
+    "Compared with TCP": _over_reports(
+        _over_tcp, "goodput / that of TCP", LINUX, ENGINE, log=True, lines={1: ""}
     ),
 }
 
 ENTRY = Entry(
     uncited=tuple(dict.fromkeys(report.thread for report in REPORTS)),
-    parameters=(
-        *(
-            Parameter(report.key, report.says, f"the report. Assumed: {report.assumed}")
-            for report in REPORTS
-        ),
-        *parameters("""
-        workload | one endless transfer
-        buffers of Linux | no size requested, so the kernel tunes them
-        buffers of the engine | 4 and 6 MiB, the defaults
-        congestion control | Linux: CUBIC; engine: LIA | Linux's default; this project
-    """),
-    ),
-    quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),
-    full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),
+    constants={"reports": "\n".join(map(_row, REPORTS))},
     design=grid(_cell, report=REPORTS, curve=STYLES),
-    uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=_goodputs,
 )

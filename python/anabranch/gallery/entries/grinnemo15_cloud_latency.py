@@ -10,8 +10,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, Levels, share
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.shared.uncertain import LINKS
-from anabranch.gallery.systems import Source, original
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style, estimates
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -23,10 +21,10 @@ NETFLIX, NETFLIX_SMALL, MAPS, DOCS = "Netflix 1 MB", "Netflix 256 kB", "Maps", "
 NETFLIXES = (NETFLIX, NETFLIX_SMALL)
 HEAVY = (*NETFLIXES, MAPS)
 APPLICATIONS = {
-    NETFLIX: Style(BLUE, "-", "o"),
-    NETFLIX_SMALL: Style(SKY, (0, (6, 1.5, 1, 1.5)), "^"),
-    MAPS: Style(ORANGE, (0, (4, 1.5)), "s"),
-    DOCS: Style(PURPLE, (0, (1, 1)), "x"),
+    NETFLIX: Style(BLUE),
+    NETFLIX_SMALL: Style(SKY, "^-."),
+    MAPS: Style(ORANGE, "s--"),
+    DOCS: Style(PURPLE, "x:"),
 }
 TCP, MPTCP, BLEST, ECF = "TCP", "MPTCP", "MPTCP, BLEST", "MPTCP, ECF"
 ROUND_ROBIN = "MPTCP, round robin"
@@ -44,10 +42,10 @@ _TUNED = {
 _CONTROL = {TCP: "cubic", UNCOUPLED: "cubic", TCP_TUNED: "cubic"}
 _SCHEDULER = {MPTCP: "min_rtt", ROUND_ROBIN: "round_robin", BLEST: "blest", ECF: "ecf"}
 SCHEDULERS = {
-    MPTCP: Style(RED, "-", "o"),
-    BLEST: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
-    ECF: Style(BLUE, (0, (4, 1.5)), "s"),
-    ROUND_ROBIN: Style(ORANGE, (0, (2, 1)), "D"),
+    MPTCP: Style(RED),
+    BLEST: Style(GREEN, "^-."),
+    ECF: Style(BLUE, "s--"),
+    ROUND_ROBIN: Style(ORANGE, "D.."),
 }
 RTTS_MS = (10, 40, 100, 200, 400)
 LOSSES_PERCENT = (0, 2, 4)
@@ -218,11 +216,7 @@ _used = carried(("one", "two"), *({"application": each, "curve": MPTCP} for each
 """The precondition that each path carried data of Netflix and Maps, with lowest RTT."""
 
 
-def _claim(
-    words: str,
-    cells: Iterable[Levels],
-    needs: Needs | None = _used,
-) -> Unnamed:
+def _claim(words: str, cells: Iterable[Levels], needs: Needs | None = _used) -> Unnamed:
     """A claim about the relative latency in each cell."""
     quantities = each(words, {_words(cell): relative(cell) for cell in cells})
     return claim(quantities, needs=needs)
@@ -318,7 +312,7 @@ def _draw_loss(results: Results, axes: panels.Axes) -> None:
             for place, cell in cells.items()
             if is_carried(results, cell)
         }
-        marks = Style(style.colour, "none", style.marker)
+        marks = Style(style.colour, style.marker)
         estimates(axes, list(drawn), list(drawn.values()), application, marks)
     names = [f"{one}/{two} ms, {loss} %" for one, two, loss in places]
     axes.set_xticks(range(len(places)), names, rotation=40, ha="right", fontsize=7)
@@ -332,7 +326,7 @@ _BURST_CURVES = {
 }
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def ratios(application: str, curve: str = MPTCP) -> str:
         values = (_at_ratio(application, curve, rtt)(results).value for rtt in RTTS_MS)
         return f"{application} {' / '.join(f'{value:.2f}' for value in values)}"
@@ -350,127 +344,59 @@ def _notes(results: Results) -> list[str]:
     docs = at(DOCS, MPTCP, SHORT_MS, 40)
     docs_two = share("two").number(results, docs)
     docs_ms, tcp_ms = (MEAN.number(results, cell) for cell in (docs, _tcp(docs)))
-    return [
-        "Mean latency over that of TCP at 10/10, 10/40, 10/100, 10/200 and 10/400 ms: "
-        f"{'; '.join(ratios(application) for application in HEAVY)}. No claim judges where the "
-        "ratio crosses 1, because the sources do not say where it does.",
-        "After a pause of several retransmission timeouts, each window is back at ten segments. A "
-        "second path adds ten segments in the first round trip, which saves about one round trip "
-        "of slow start. At 400 ms, a pause is only a few timeouts long. Windows then stay larger, "
-        "and their size depends on the pause.",
-        "Lowest RTT sends the data that does not fit into the faster path's window over the other "
-        "path. Once the one-way delay of the other path is longer than TCP needs for the whole "
-        "burst, this delay is the latency. In between, the latency need not grow: 256 kB last long "
-        "enough for two windows over a path of 40 ms, and the second arrives after 60 ms. Over a "
-        "path of 100 ms there is time for only one window, which arrives after 50 ms.",
-        f"Docs: a message of one segment needs no second path. Yet at 10/40 ms, {docs_two:.0f} % "
-        "of the bytes take path two. The receiver delays the acknowledgement of a single segment "
-        "by 40 ms, so path one is measured at 50 ms, and path two at 40 ms until it is used. "
-        f"The mean latency is {docs_ms:.1f} ms instead of {tcp_ms:.1f}. "
-        "Claims about Docs have no precondition on shares.",
-        "Where random loss limits the windows, LIA takes over two paths the throughput that TCP "
-        "takes over the better one. LIA is designed to do so, even if the paths share no link. "
-        "The remaining gain comes from slow start and recovery on two paths at a time. Ratios for "
-        f"{NETFLIX_SMALL} at 10, 40 and 100 ms, each with 2 and 4 % loss: {lossy(MPTCP)} with LIA, "
-        f"{lossy(UNCOUPLED)} with uncoupled CUBIC.",
-        "In these settings TCP does not carry the load, bursts wait for earlier bursts, and the "
-        f"latency grows with the length of the run: {'; '.join(overloaded)}. The claims judge them "
-        "like all others; the figure omits them.",
-        f"ECF at the same round-trip times: {'; '.join(ratios(each, ECF) for each in HEAVY)}. ECF "
-        "estimates with the present window, although slow start doubles the window in every round "
-        "trip. It therefore takes the fast path to be slower than it is.",
-        f"BLEST: {'; '.join(ratios(each, BLEST) for each in HEAVY)}. BLEST waits only if the fast "
-        "path could fill the shared window of 100 MiB before a segment on the slow path is "
-        "acknowledged. It assumes that windows double in every round trip, so it waits from "
-        "10/200 ms on. It does not wait where a burst's own queue has lengthened the round-trip "
-        "time of the fast path.",
-    ]
+    return {
+        "ratios": "; ".join(ratios(application) for application in HEAVY),
+        "docs_two": docs_two,
+        "docs_ms": docs_ms,
+        "tcp_ms": tcp_ms,
+        "lossy_lia": lossy(MPTCP),
+        "lossy_cubic": lossy(UNCOUPLED),
+        "overloaded": "; ".join(overloaded),
+        "ecf": "; ".join(ratios(each, ECF) for each in HEAVY),
+        "blest": "; ".join(ratios(each, BLEST) for each in HEAVY),
+    }
 
 
 PANELS = {
-    "Equal round-trip times": (
-        "Below 1, MPTCP is faster than TCP. No loss.",
-        panels.points(
-            RTTS_MS,
-            lambda application, rtt: relative(at(application, MPTCP, rtt, rtt)),
-            APPLICATIONS,
-            "round-trip time of both paths (ms)",
-            _RELATIVE,
-            ticks=RTTS_MS,
-            lines={1: ""},
-        ),
+    "Equal round-trip times": panels.points(
+        RTTS_MS,
+        lambda application, rtt: relative(at(application, MPTCP, rtt, rtt)),
+        APPLICATIONS,
+        "round-trip time of both paths (ms)",
+        _RELATIVE,
+        ticks=RTTS_MS,
+        lines={1: ""},
     ),
-    "Different round-trip times": (
-        "Latency relative to TCP over the path of 10 ms. Lowest RTT, no loss.",
-        _unequal({name: (name, MPTCP, style) for name, style in APPLICATIONS.items()}),
+    "Different round-trip times": _unequal(
+        {name: (name, MPTCP, style) for name, style in APPLICATIONS.items()}
     ),
-    "Loss on both paths": (
-        "The figure omits settings in which TCP does not carry the load.",
-        _draw_loss,
-    ),
+    "Loss on both paths": _draw_loss,
     **{
-        f"Schedulers, {application}": (
-            caption,
-            _unequal({curve: (application, curve, style) for curve, style in SCHEDULERS.items()}),
+        f"Schedulers, {application}": _unequal(
+            {curve: (application, curve, style) for curve, style in SCHEDULERS.items()}
         )
-        for application, caption in (
-            (NETFLIX, "Lowest RTT, BLEST and ECF coincide. No loss."),
-            (MAPS, "No loss."),
-        )
+        for application in (NETFLIX, MAPS)
     },
-    "Bursts of 10 to 50 segments": (
-        "Lowest RTT and ECF, no loss.",
-        panels.points(
-            {segments: name for name, segments in BURSTS.items()},
-            lambda name, burst: relative(at(burst, *_BURST_CURVES[name][0])),
-            {name: style for name, (_, style) in _BURST_CURVES.items()},
-            "burst (segments of 1400 bytes)",
-            _RELATIVE,
-            lines={1: ""},
-        ),
+    "Bursts of 10 to 50 segments": panels.points(
+        {segments: name for name, segments in BURSTS.items()},
+        lambda name, burst: relative(at(burst, *_BURST_CURVES[name][0])),
+        {name: style for name, (_, style) in _BURST_CURVES.items()},
+        "burst (segments of 1400 bytes)",
+        _RELATIVE,
+        lines={1: ""},
     ),
 }
 
 ENTRY = Entry(
-    parameters="""
-        paths | two of <path.*.rate>; RTT <path.*.rtt> | Grinnemo'15
-        loss | <path.one.loss>, towards the receiver of the data | rates: Grinnemo'15
-        unequal pairs | 10/40, 10/100, 10/200, 10/400 ms | slides; last two: this project
-        buffers | 104857600 bytes, send and receive | Grinnemo'15
-        tuned buffers | tcp_rmem 4096 87380 104857600; tcp_wmem up to the same | Grinnemo'15
-        queue | <path.one.limit>: every burst fits, and only the configured loss occurs
-        Netflix | burst of 1 MB or 256 kB (lognormal, σ 0.3) every 2 to 4 s
-        Maps | 8 to 20 tiles of about 16 kB for each pan, think time 2 s
-        Docs | messages of 100 to 1000 B, exponential, mean 0.5 s
-        bursts | 10 to 50 segments at 10/10, 10/40, 10/100 ms | Hurtig et al. 2019
-        bursts' segments and pauses | 1400 bytes; 1 to 3 s
-        latency | mean over bursts, messages or rounds | this project: the sources do not define it,
-            and a median jumps by a round trip
-        congestion control | TCP CUBIC, MPTCP coupled (LIA) | Grinnemo'15
-        same control | CUBIC on each path | this project: isolates the effect of a second path from
-            that of coupling
-        HyStart | off for TCP and MPTCP, so that slow start is the same
-        Nagle's algorithm | off
-        DSS checksum | on | Grinnemo'15
-        scheduler | lowest RTT; also round robin, BLEST and ECF | the first two: Grinnemo'15; others
-            this project
-    """,
-    quick=Tier("quick", seeds=10, measured_s=60),
-    full=Tier("full", seeds=30, measured_s=100),
+    constants={"netflix_small": NETFLIX_SMALL},
     design=cells,
-    uncertain_parameters=LINKS,
-    source=Source(
-        "The authors ran version 0.88 of the original kernel over links of dummynet.",
-        ("scheduler",),
-        (original("original kernel on dummynet", shaper="dummynet"),),
-    ),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "application; curve; rtt_one_ms: RTT one (ms); rtt_two_ms: RTT two (ms); "
         "loss_percent: loss (%)",
         "two",
         (MEAN.called("mean latency"), P50.called("median latency"), P95.called("p95 latency")),
     ),
-    notes=_notes,
+    measured=_measured,
 )

@@ -15,15 +15,15 @@ from anabranch.gallery.measures import Values, by_seed, derived, median, part_of
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.connections import access, flow, network_path
-from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style, series
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Connection, CrossTraffic, NetworkPath
 
 WVEGAS, LIA = "wVegas", "LIA"
-STYLES = {WVEGAS: Style(BLUE, "-", "o"), LIA: Style(ORANGE, (0, (2, 1)), "D")}
+STYLES = {WVEGAS: Style(BLUE), LIA: Style(ORANGE, "D..")}
 _CONTROL = {WVEGAS: "wvegas", LIA: "lia"}
 _ALONE_ON_A_PATH = {WVEGAS: "wvegas", LIA: "new_reno"}
 """The congestion control of flows with one path."""
@@ -46,8 +46,6 @@ _LOAD = CrossTraffic(path="one", rate="6Mbit/s", on=f"{PERIOD_S}s", off=f"{PERIO
 GOES_S, COMES_S = PERIOD_S, 2 * PERIOD_S
 SOON_S = 10
 """A timely reaction takes no longer than this."""
-
-WARM_UP_S = 20
 
 FLOWS = ("first", "main", "last")
 """A flow over the first path, one over both, and one over the second path."""
@@ -104,7 +102,8 @@ def _of_main(results: Results, curve: str, network: str, **others: Factor) -> pl
 @by_seed
 def queue(results: Results, curve: str, network: str) -> Sample:
     """Mean number of packets in the queues of all paths together after the warm-up, by seed."""
-    rows = _of_main(results, curve, network).filter(pl.col("time_ns") >= WARM_UP_S * 10**9)
+    warm_up_ns = nanoseconds(results.provenance["warm_up"])
+    rows = _of_main(results, curve, network).filter(pl.col("time_ns") >= warm_up_ns)
     by_path = rows.group_by("seed", "path_name").agg(pl.col("queue_packets").mean())
     return per_seed(by_path, pl.col("queue_packets").sum(), "no time series")
 
@@ -206,7 +205,7 @@ def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> tuple[Quanti
 _claim = partial(claim, needs=all_carried)
 
 CLAIMS = {
-    "WV.a-ten-queued": _claim(map(_queue_of, _LONG), where="alone"),
+    "WV.a-ten-queued": _claim(map(_queue_of, _LONG)),
     "WV.b-short-queues": _claim(
         (
             Quantity(
@@ -219,16 +218,14 @@ CLAIMS = {
                 ("packets in both queues", queue, ""),
                 ("dropped packets", drops, "losses"),
             )
-        ),
-        where="alone",
+        )
     ),
-    "WV.c-fills": _claim(map(_goodput_of, _LONG), where="alone"),
-    "WV.d-timely": _claim(_more_than_lia("shift of traffic", shift), where=LOAD),
-    "WV.e-converges": _claim(_more_than_lia("rest of the way", remaining), where=LOAD),
-    "WV.f-equal-rates": _claim(_equal_rates(THREE), where=THREE),
+    "WV.c-fills": _claim(map(_goodput_of, _LONG)),
+    "WV.d-timely": _claim(_more_than_lia("shift of traffic", shift)),
+    "WV.e-converges": _claim(_more_than_lia("rest of the way", remaining)),
+    "WV.f-equal-rates": _claim(_equal_rates(THREE)),
     "WV.g-fairer-than-lia": _claim(
-        Quantity("largest / smallest goodput, wVegas / LIA", ratio(spread(WVEGAS), spread(LIA))),
-        where=THREE,
+        Quantity("largest / smallest goodput, wVegas / LIA", ratio(spread(WVEGAS), spread(LIA)))
     ),
     "WV.h-one-bottleneck": _claim(
         for_each(
@@ -238,10 +235,8 @@ CLAIMS = {
             "share of the link, one and two subflows",
         )
     ),
-    "WV.i-short-paths": _claim(
-        _queue_of(SHORT, "queues"), _goodput_of(SHORT, "goodput"), where="alone"
-    ),
-    "WV.j-apart": _claim(_equal_rates(APART), where=APART),
+    "WV.i-short-paths": _claim(_queue_of(SHORT, "queues"), _goodput_of(SHORT, "goodput")),
+    "WV.j-apart": _claim(_equal_rates(APART)),
 }
 
 
@@ -271,16 +266,16 @@ def _draw_queue(results: Results, axes: panels.Axes) -> None:
         packets = rows.select(pl.sum_horizontal("one", "two")).to_series().to_numpy()
         lines[curve] = (rows["time_ns"].to_numpy() / 1e9, packets.astype(np.float64), style)
     series(axes, lines, "packets in both queues")
-    axes.set(xlim=(WARM_UP_S, WARM_UP_S + 60), ylim=(0, None))
+    axes.set(xlim=(20, 80), ylim=(0, None))
 
 
 _DRAWN = {
     **{curve: (curve, THREE, style) for curve, style in STYLES.items()},
-    f"{WVEGAS}, apart": (WVEGAS, APART, Style(GREEN, (0, (4, 1.5)), "s")),
+    f"{WVEGAS}, apart": (WVEGAS, APART, Style(GREEN, "s--")),
 }
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def numbers(of: Callable[..., Values], unit: str, *arguments: Any) -> str:
         return measures.in_words(results, STYLES, lambda curve: median(of(curve, *arguments)), unit)
 
@@ -293,65 +288,40 @@ def _notes(results: Results) -> list[str]:
         "; ".join(f"{words}: {numbers(of, 'points', at_s)}" for words, at_s in _CHANGES.items())
         for of in (shift, remaining)
     )
-    together = "; ".join(f"{curve}: {flows(curve)}" for curve in STYLES)
-    return [
-        f"Mean number of packets in both queues — {queues}.",
-        f"Shift of traffic within 10 s — {shifts}. Rest of the way — {rests}.",
-        f"Goodput of the three flows — {together}; {WVEGAS}, apart: {flows(WVEGAS, APART)}.",
-    ]
+    return {
+        "queues": queues,
+        "shifts": shifts,
+        "rests": rests,
+        "together": "; ".join(f"{curve}: {flows(curve)}" for curve in STYLES),
+        "apart": flows(WVEGAS, APART),
+    }
 
 
 PANELS = {
-    "Load comes and goes": (
-        "Share of the second path in the connection's traffic, first seed, bins of 2 s. The "
-        "first path is loaded in the shaded time.",
-        _draw_shift,
-    ),
-    "Queues": (
-        "Packets in the queues of two equal paths, first seed. The connection is alone.",
-        _draw_queue,
-    ),
-    "Three flows": (
-        "Goodput of a flow over each link and of the connection over both. The line stands at "
-        "5 Mbit/s less headers.",
-        panels.bars(
-            dict(zip(("6 Mbit/s", "both links", "9 Mbit/s"), FLOWS, strict=True)),
-            lambda name, flow: median(goodputs(*_DRAWN[name][:2])[flow]),
-            {name: style for name, (_, _, style) in _DRAWN.items()},
-            "goodput (Mbit/s)",
-            x="flow over",
-            lines={5 * 1448 / 1500: "5 Mbit/s"},
-        ),
+    "Load comes and goes": _draw_shift,
+    "Queues": _draw_queue,
+    "Three flows": panels.bars(
+        dict(zip(("6 Mbit/s", "both links", "9 Mbit/s"), FLOWS, strict=True)),
+        lambda name, flow: median(goodputs(*_DRAWN[name][:2])[flow]),
+        {name: style for name, (_, _, style) in _DRAWN.items()},
+        "goodput (Mbit/s)",
+        x="flow over",
+        lines={5 * 1448 / 1500: "5 Mbit/s"},
     ),
 }
 
 ENTRY = Entry(
-    parameters=f"""
-        paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
-            queues of <path.one.limit in *_three-flows>
-        alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way
-        three flows | links of 6 and 9 Mbit/s; one flow on each, and one on both | slides
-        apart | the flow over both links starts {APART_S} s after the others
-        load | three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first
-        changes of load | off from {GOES_S} s to {COMES_S} s, otherwise on
-        one link | 10 Mbit/s for the connection and one flow of wVegas
-        other flows | wVegas next to wVegas, NewReno next to LIA
-        total alpha | 10 packets | the implementation for Linux
-        workload | bulk
-    """,
-    quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
-    full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
+    constants={"apart_s": APART_S, "goes_s": GOES_S, "comes_s": COMES_S, "wvegas": WVEGAS},
     design=joined(
         grid(_cell, network=(*_RATES, THREE, LOAD), curve=STYLES),
         grid(_cell, network=(*_SUBFLOWS, APART), curve=(WVEGAS,)),
     ),
-    uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "network; curve: congestion control; connection: flow",
         "two",
         (GOODPUT, srtt_p95("one").called("p95 RTT, path one")),
     ),
-    notes=_notes,
+    measured=_measured,
 )

@@ -14,7 +14,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.measures import Values, difference, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -25,11 +24,11 @@ from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Revers
 TCP_WIFI, TCP_CELLULAR = "TCP over WiFi", "TCP over LTE"
 LIA, OLIA, UNCOUPLED = "MPTCP, LIA", "MPTCP, OLIA", "MPTCP, uncoupled"
 STYLES = {
-    TCP_WIFI: Style(BLUE, "-", "o"),
-    TCP_CELLULAR: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "v"),
-    LIA: Style(RED, (0, (4, 1.5)), "s"),
-    OLIA: Style(GREEN, (0, (2, 1)), "^"),
-    UNCOUPLED: Style(SKY, (0, (1, 1)), "D"),
+    TCP_WIFI: Style(BLUE),
+    TCP_CELLULAR: Style(ORANGE, "v-."),
+    LIA: Style(RED, "s--"),
+    OLIA: Style(GREEN, "^.."),
+    UNCOUPLED: Style(SKY, "D:"),
 }
 _CONTROLS = {OLIA: "olia", LIA: "lia"}
 _PATHS = {TCP_WIFI: ("wifi",), TCP_CELLULAR: ("cellular",)}
@@ -148,7 +147,6 @@ def _both_carried(results: Results) -> str | None:
 
 
 _OVER_BEST = "download time, LIA / best path alone"
-_AT_LARGE = f"downloads of {words(LARGE)}"
 _claim = partial(claim, needs=_both_carried)
 
 CLAIMS = {
@@ -160,18 +158,15 @@ CLAIMS = {
             f"{_OVER_BEST}, every size and network",
         )
     ),
-    "IM.b-large-faster": _claim(
-        _with_lte(f"{_OVER_BEST}, with LTE", partial(_over_best, LARGE)), where=_AT_LARGE
-    ),
+    "IM.b-large-faster": _claim(_with_lte(f"{_OVER_BEST}, with LTE", partial(_over_best, LARGE))),
     "IM.c-poor-cellular": _claim(
-        Quantity("download time, LIA / TCP over WiFi, 3G", _over_best(LARGE, POOR)), where=_AT_LARGE
+        Quantity("download time, LIA / TCP over WiFi, 3G", _over_best(LARGE, POOR))
     ),
     "IM.d-small-flows": _claim(
         _with_lte("cellular share", lambda network: median(share(LIA, SMALL, network)), "share"),
         _with_lte(
             "download time, LIA / TCP over WiFi", partial(_time_ratio, LIA, TCP_WIFI, SMALL), "time"
         ),
-        where=f"downloads of {words(SMALL)}",
     ),
     "IM.e-share-grows": _claim(
         each(
@@ -186,22 +181,18 @@ CLAIMS = {
         )
     ),
     "IM.f-uncoupled": _claim(
-        _with_lte("download time, uncoupled / LIA", partial(_time_ratio, UNCOUPLED, LIA, LARGE)),
-        where=_AT_LARGE,
+        _with_lte("download time, uncoupled / LIA", partial(_time_ratio, UNCOUPLED, LIA, LARGE))
     ),
     "IM.g-olia": _claim(
-        _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE)),
-        where=_AT_LARGE,
+        _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE))
     ),
     "IM.h-slow-path-waits": _claim(
-        Quantity("out-of-order delay, LIA, 3G / LTE", _waiting_ratio(POOR, CONSTANT)),
-        where=_AT_LARGE,
+        Quantity("out-of-order delay, LIA, 3G / LTE", _waiting_ratio(POOR, CONSTANT))
     ),
     "IM.i-traces-wait": _claim(
         Quantity(
             "out-of-order delay, LIA, traces / constant rates", _waiting_ratio(TRACES, CONSTANT)
-        ),
-        where=_AT_LARGE,
+        )
     ),
 }
 
@@ -225,7 +216,7 @@ def _waiting(curve: str, network: str) -> Measure | None:
     return median(out_of_order_ms(curve, LARGE, network)) if is_run else None
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def times(network: str) -> str:
         curves = (LIA,) if network == POOR else STYLES
         found = measures.in_words(
@@ -236,75 +227,44 @@ def _notes(results: Results) -> list[str]:
     waits = measures.in_words(
         results, NETWORKS, lambda n: median(out_of_order_ms(LIA, LARGE, n)), "ms"
     )
-    return [
-        f"Downloads of {words(LARGE)} — {'; '.join(map(times, NETWORKS))}.",
-        f"Mean out-of-order delay of LIA — {waits}.",
-    ]
+    return {"times": "; ".join(map(times, NETWORKS)), "waits": waits}
 
 
 PANELS = {
     **{
-        f"Download time, {network}": (
-            caption,
-            _over_size(seconds, network, tuple(STYLES), "download time (s)", log=True),
+        f"Download time, {network}": _over_size(
+            seconds, network, tuple(STYLES), "download time (s)", log=True
         )
-        for network, caption in (
-            (CONSTANT, "Mean time from the opening of the connection to the last byte."),
-            (TRACES, "The same means, with rates that vary."),
-        )
+        for network in (CONSTANT, TRACES)
     },
-    "Cellular share": (
-        "The part of the bytes that LTE carried, with constant rates.",
-        _over_size(share, CONSTANT, MULTIPATH, "cellular share of the bytes (%)", top=100),
+    "Cellular share": _over_size(
+        share, CONSTANT, MULTIPATH, "cellular share of the bytes (%)", top=100
     ),
-    "Out-of-order delay": (
-        f"Mean time that data waits for earlier data, downloads of {words(LARGE)}.",
-        panels.bars(
-            {f"LTE,\n{CONSTANT}": CONSTANT, f"LTE,\n{TRACES}": TRACES, POOR: POOR},
-            _waiting,
-            {curve: STYLES[curve] for curve in MULTIPATH},
-            "mean out-of-order delay (ms)",
-            span=(-0.5, 2.5),
-        ),
+    "Out-of-order delay": panels.bars(
+        {f"LTE,\n{CONSTANT}": CONSTANT, f"LTE,\n{TRACES}": TRACES, POOR: POOR},
+        _waiting,
+        {curve: STYLES[curve] for curve in MULTIPATH},
+        "mean out-of-order delay (ms)",
+        span=(-0.5, 2.5),
     ),
 }
 
 ENTRY = Entry(
-    parameters=f"""
-        paths | one WiFi and one cellular network | IMC'13, abstract
-        WiFi | <path.wifi>
-        LTE | <path.cellular in *_constant-rates>;
-            <path.cellular.reverse.rate in *_constant-rates> up
-        3G | <path.cellular in *_3g> (2 s) | as in nsdi12-fig7
-        rates of traces | five levels from 0.25 to 1.75 times the mean, a move a second; equal
-            means; in bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | this
-            project; levels as `anabranch trace --mean`
-        sizes | {", ".join(words(kib) for kib in SIZES)}
-        downloads | one every {SPACING_S} s, each with a new connection over WiFi first
-        congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno
-        buffers | <connection.*_buffer>
-    """,
-    quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
-    full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
+    constants={
+        "sizes": ", ".join(map(words, SIZES)),
+        "large": words(LARGE),
+        "spacing_s": SPACING_S,
+    },
     design=joined(
         grid(_cell, network=WITH_LTE, kib=SIZES, curve=STYLES),
         grid(_cell, network=(POOR,), kib=SIZES, curve=(LIA,)),
     ),
-    uncertain_parameters={
-        "WiFi's rate": "path.wifi.rate",
-        "WiFi's delay": "path.wifi*.delay",
-        "WiFi's queue": "path.wifi*.limit",
-        "cellular rate": "path.cellular.rate",
-        "cellular delay": "path.cellular*.delay",
-        "cellular queue": "path.cellular*.limit",
-    },
-    source=Source("IMC 2013 ran the original kernel over real links.", ("congestion_control",)),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "network; kib: size (KiB); curve",
         "cellular",
         (COMPLETION, TRANSFER.called("rate"), REINJECTIONS),
     ),
-    notes=_notes,
+    measured=_measured,
 )

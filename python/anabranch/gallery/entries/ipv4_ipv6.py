@@ -8,17 +8,12 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.shared.connections import flow, network_path, outages
-from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
 
 TCP_V4, TCP_V6, MPTCP = "TCP over IPv4", "TCP over IPv6", "MPTCP over both"
-STYLES = {
-    TCP_V4: Style(BLUE, "-", "o"),
-    TCP_V6: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "v"),
-    MPTCP: Style(GREEN, (0, (4, 1.5)), "^"),
-}
+STYLES = {TCP_V4: Style(BLUE), TCP_V6: Style(ORANGE, "v-."), MPTCP: Style(GREEN, "^--")}
 _PATHS = {TCP_V4: ("ipv4",), TCP_V6: ("ipv6",)}
 
 CORE, ACCESS, OUTAGE = "bottlenecks in the core", "bottleneck in the access", "IPv6 goes away"
@@ -60,12 +55,8 @@ CLAIMS = {
     "IP.a-sum": _claim(
         Quantity("MPTCP / (TCP over IPv4 + TCP over IPv6)", over_sum(*_CORE), "of both"),
         Quantity("MPTCP / the better TCP", over_largest(*_CORE), "better"),
-        where="goodput, bottlenecks in the core",
     ),
-    "IP.b-control": _claim(
-        Quantity("MPTCP / the better TCP", over_largest(*_ACCESS)),
-        where="goodput, bottleneck in the access",
-    ),
+    "IP.b-control": _claim(Quantity("MPTCP / the better TCP", over_largest(*_ACCESS))),
     "IP.c-reliability": _claim(
         Quantity("longest pause of MPTCP", PAUSE.median(at(MPTCP, OUTAGE)), "MPTCP"),
         Quantity("longest pause of TCP over IPv6", PAUSE.median(at(TCP_V6, OUTAGE)), "TCP"),
@@ -89,48 +80,25 @@ def _draw_shares(results: Results, axes: panels.Axes) -> None:
     axes.set(xlabel="network", ylabel="share of MPTCP's bytes (%)")
 
 
-def _notes(results: Results) -> list[str]:
-    return [
-        "The client opens the connection over IPv4. The server announces its IPv6 address in an "
-        "ADD_ADDR with an HMAC that only a holder of both keys can compute. The client echoes the "
-        "ADD_ADDR and joins from its own IPv6 address. IPv6 has 63 % of the capacity and carries "
-        f"{_SHARE.number(results, at(MPTCP, CORE)):.0f} % of the bytes.",
-        "The IPv6 header is 20 bytes longer than the IPv4 header: 1.3 % of a full packet.",
-    ]
+def _measured(results: Results) -> dict[str, object]:
+    return {"share": _SHARE.number(results, at(MPTCP, CORE))}
 
 
 PANELS = {
-    "Goodput": (
-        "With bottlenecks in the core, MPTCP reaches the sum. With one bottleneck in the "
-        "access, it gains nothing.",
-        panels.bars_of(
-            {"in the core": CORE, "in the access": ACCESS}, GOODPUT, at, STYLES, x="bottleneck"
-        ),
+    "Goodput": panels.bars_of(
+        {"in the core": CORE, "in the access": ACCESS}, GOODPUT, at, STYLES, x="bottleneck"
     ),
-    "Share of each family": ("Shares of MPTCP's bytes.", _draw_shares),
-    "IPv6 goes away and comes back": (
-        "Goodput in bins of one second, first seed. The IPv6 route is down in the shaded time.",
-        panels.goodput_around(panels.curves(STYLES, network=OUTAGE), AWAY_S, BACK_S),
+    "Share of each family": _draw_shares,
+    "IPv6 goes away and comes back": panels.goodput_around(
+        panels.curves(STYLES, network=OUTAGE), AWAY_S, BACK_S
     ),
 }
 
 ENTRY = Entry(
-    parameters=f"""
-        access | <path.access in *_bottlenecks-*>; the control has <path.access.rate in *-access>
-        route of IPv4 | <path.ipv4>
-        route of IPv6 | <path.ipv6>
-        outage | IPv6 silently drops everything from {AWAY_S} s to {BACK_S} s
-        workload | blocks of <connection.*.block_size>, download
-        buffers | send 4 MiB, receive 6 MiB | Linux's maxima
-        congestion control | <congestion control>
-        address of the other family | announced by the server | RFC 8684 §3.4.1
-    """,
-    quick=Tier("quick", seeds=10, measured_s=60),
-    full=Tier("full", seeds=20, measured_s=120),
+    constants={"away_s": AWAY_S, "back_s": BACK_S},
     design=grid(_cell, network=_ACCESS_RATE, curve=STYLES),
-    uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("network; curve", "ipv6", (GOODPUT, MEAN, PAUSE_MS)),
-    notes=_notes,
+    measured=_measured,
 )

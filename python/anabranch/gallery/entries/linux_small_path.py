@@ -8,10 +8,8 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
-from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
@@ -26,10 +24,10 @@ MODEL_MPTCP, ENGINE_M12 = "model of Linux, MPTCP", "engine, MPTCP+M1,2"
 _TCP = flow(("fast",), congestion_control="cubic")
 _LINUX = model_of_linux(scheduler="linux")
 _CURVES = {
-    LINUX_TCP: (real_time.KERNEL, _TCP, Style(BLUE, "-", "o")),
-    LINUX_MPTCP: (real_time.KERNEL, _LINUX, Style(RED, (0, (4, 1.5)), "s")),
-    MODEL_MPTCP: (real_time.VIRTUAL, _LINUX, Style(ORANGE, (0, (2, 1)), "D")),
-    ENGINE_M12: (real_time.ENGINE, flow(remedies=M12), Style(GREEN, "-", "^")),
+    LINUX_TCP: (real_time.KERNEL, _TCP, Style(BLUE)),
+    LINUX_MPTCP: (real_time.KERNEL, _LINUX, Style(RED, "s--")),
+    MODEL_MPTCP: (real_time.VIRTUAL, _LINUX, Style(ORANGE, "D..")),
+    ENGINE_M12: (real_time.ENGINE, flow(remedies=M12), Style(GREEN, "^-")),
 }
 _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
@@ -57,10 +55,9 @@ CLAIMS = {
         _share_of_tcp(LINUX_MPTCP, 1),
         _share_of_tcp(LINUX_MPTCP, 10),
         needs=carried("slow", at(LINUX_MPTCP, RTTS_MS[0]), over=0, of=np.median),
-        where="goodput",
     ),
-    "S2-harm-vanishes": claim(_share_of_tcp(LINUX_MPTCP, 25), where="goodput"),
-    "S3-cured": claim((_share_of_tcp(ENGINE_M12, rtt) for rtt in RTTS_MS), where="goodput"),
+    "S2-harm-vanishes": claim(_share_of_tcp(LINUX_MPTCP, 25)),
+    "S3-cured": claim(_share_of_tcp(ENGINE_M12, rtt) for rtt in RTTS_MS),
 }
 
 
@@ -70,7 +67,7 @@ def _over_delay(metric: Metric, *drawn: str, **look: Any) -> panels.Draw:
     return panels.over("slow_rtt_ms", metric, curves, words, ticks=RTTS_MS, **look)
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def row(rtt_ms: int) -> str:
         tcp, linux, model, engine = (
             GOODPUT.text(results, at(each, rtt_ms)).removesuffix(" Mbit/s") for each in _CURVES
@@ -81,48 +78,29 @@ def _notes(results: Results) -> list[str]:
             f"{engine}. The report has {REPORTED[rtt_ms]:.1%} of TCP."
         )
 
-    return [
-        *(row(rtt) for rtt in RTTS_MS),
-        "The send buffers are tuned, and their size depends on the kernel: kernels with wireless "
-        "drivers reserve 4352 bytes for a segment, others 2304. The model has 2304.",
-        real_time.lateness(results),
-    ]
+    return {
+        "goodputs": "\n\n".join(row(rtt) for rtt in RTTS_MS),
+        "lateness": real_time.lateness(results),
+    }
 
 
 PANELS = {
-    "Goodput over the slow path's round-trip time": (
-        "Where MPTCP lies below TCP over the fast path, adding a path does harm.",
-        _over_delay(GOODPUT, top=110, lines={102: "sum of the\nlink rates"}),
+    "Goodput over the slow path's round-trip time": _over_delay(
+        GOODPUT, top=110, lines={102: "sum of the\nlink rates"}
     ),
-    "Share of the slow path": (
-        "The links' rates would give it 2 %. With more, the fast path idles.",
-        _over_delay(
-            part("slow").called("share of the bytes over the slow path"),
-            LINUX_MPTCP,
-            MODEL_MPTCP,
-            ENGINE_M12,
-            lines={2 / 102: "share of\nthe rates"},
-        ),
+    "Share of the slow path": _over_delay(
+        part("slow").called("share of the bytes over the slow path"),
+        LINUX_MPTCP,
+        MODEL_MPTCP,
+        ENGINE_M12,
+        lines={2 / 102: "share of\nthe rates"},
     ),
 }
 
 ENTRY = Entry(
-    parameters=parameters("""
-        fast path | <path.fast> | the report; queue: this project
-        slow path | <path.slow> | the report; queue: this project
-        delays | round trips | this project; Mininet applies delays in each direction
-        workload | one endless transfer | this project: the report transfers 1 MB
-        buffers of Linux | no size requested, so the kernel tunes them | the report
-        buffers of the engine | 4 MiB to send, 6 MiB to receive | this project: Linux's limits
-    """)
-    + real_time.PARAMETERS[:1]
-    + real_time.PARAMETERS[2:],
-    quick=Tier("quick", seeds=2, measured_s=8, warm_up_s=2),
-    full=Tier("full", seeds=10, measured_s=30),
     design=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
-    not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("slow_rtt_ms: slow RTT (ms); curve", "slow", (GOODPUT, LATENESS)),
-    notes=_notes,
+    measured=_measured,
 )

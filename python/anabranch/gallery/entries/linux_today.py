@@ -8,9 +8,7 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
-from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style, cdf
 from anabranch.results.folder import Results
 
@@ -21,10 +19,10 @@ JUDGED_KB = 100
 LINUX_TCP, LINUX_MPTCP = "Linux, TCP over WiFi", "Linux, MPTCP"
 ENGINE_MPTCP, ENGINE_M12 = "engine, MPTCP", "engine, MPTCP+M1,2"
 _CURVES = {
-    LINUX_TCP: (real_time.KERNEL, wifi_3g.TCP_WIFI, Style(BLUE, "-", "o")),
-    LINUX_MPTCP: (real_time.KERNEL, wifi_3g.MPTCP, Style(RED, (0, (4, 1.5)), "s")),
-    ENGINE_MPTCP: (real_time.ENGINE, wifi_3g.MPTCP, Style(ORANGE, (0, (2, 1)), "D")),
-    ENGINE_M12: (real_time.ENGINE, wifi_3g.MPTCP_M12, Style(GREEN, "-", "^")),
+    LINUX_TCP: (real_time.KERNEL, wifi_3g.TCP_WIFI, Style(BLUE)),
+    LINUX_MPTCP: (real_time.KERNEL, wifi_3g.MPTCP, Style(RED, "s--")),
+    ENGINE_MPTCP: (real_time.ENGINE, wifi_3g.MPTCP, Style(ORANGE, "D..")),
+    ENGINE_M12: (real_time.ENGINE, wifi_3g.MPTCP_M12, Style(GREEN, "^-")),
 }
 _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
@@ -55,12 +53,10 @@ CLAIMS = {
     "L1-linux-is-harmed": claim(
         (_goodput(LINUX_MPTCP, LINUX_TCP, asked) for asked in _REQUESTED_KB),
         needs=wifi_3g.used(at(LINUX_MPTCP)),
-        where="goodput",
     ),
     "L2-half-is-lost": claim(
         Quantity("Linux, MPTCP, 100 kB requested", GOODPUT.median(at(LINUX_MPTCP))),
         needs=wifi_3g.used(at(LINUX_MPTCP)),
-        where="goodput",
     ),
     "L3-cured": claim(
         (
@@ -68,7 +64,6 @@ CLAIMS = {
             for asked, other in product(_REQUESTED_KB, (LINUX_TCP, LINUX_MPTCP))
         ),
         needs=wifi_3g.used(at(ENGINE_M12), at(LINUX_MPTCP)),
-        where="goodput",
     ),
 }
 
@@ -79,48 +74,25 @@ def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
     return panels.over("asked_kb", metric, curves, words, ticks=ASKED_KB, **look)
 
 
-def _notes(results: Results) -> list[str]:
-    goodput = GOODPUT.texts(results, at)
-    return [
-        "If a program requests 100 kB, getsockopt on Linux returns 200 kB, and each segment takes "
-        "more of this than its payload. The engine grants 100 kB of payload. The same request "
-        "therefore shows what one program gets from both stacks, not equal windows. With 200 kB "
-        "requested, the engine carries about as much as Linux does with 100 kB requested.",
-        f"With 100 kB requested, Linux's MPTCP has {goodput(LINUX_MPTCP)} and its TCP over WiFi "
-        f"{goodput(LINUX_TCP)}. The engine has {goodput(ENGINE_MPTCP)} without and "
-        f"{goodput(ENGINE_M12)} with the mechanisms. With 200 kB requested, the four goodputs are "
-        f"{goodput(LINUX_MPTCP, 200)}, {goodput(LINUX_TCP, 200)}, {goodput(ENGINE_MPTCP, 200)} "
-        f"and {goodput(ENGINE_M12, 200)}.",
-        real_time.lateness(results),
-    ]
+def _measured(results: Results) -> dict[str, object]:
+    return {"goodput": GOODPUT.texts(results, at), "lateness": real_time.lateness(results)}
 
 
 PANELS = {
-    "Goodput over the buffers": (
-        "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-        _over_buffers(GOODPUT, top=11, lines={10: "sum of the\nlink rates"}),
+    "Goodput over the buffers": _over_buffers(
+        GOODPUT, top=11, lines={10: "sum of the\nlink rates"}
     ),
-    "Mean delay of a block": ("On a logarithmic scale.", _over_buffers(MEAN_OF_BLOCK, log=True)),
-    "Delay of a block, 100 kB requested": (
-        "Share of blocks delivered within a given delay. Curves further left are faster.",
-        panels.distribution(cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995),
+    "Mean delay of a block": _over_buffers(MEAN_OF_BLOCK, log=True),
+    "Delay of a block, 100 kB requested": panels.distribution(
+        cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995
     ),
 }
 
 ENTRY = Entry(
-    parameters=parameters("""
-        WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
-        3G | <path.3g> (2 s), no jitter | as in nsdi12-fig7
-        workload | 8 KiB blocks as fast as the buffers accept them | NSDI'12
-    """)
-    + real_time.PARAMETERS,
     uncited=("Multipath TCP of this machine's kernel and the engine, measured in real time.",),
-    quick=Tier("quick", seeds=2, measured_s=12, warm_up_s=3),
-    full=Tier("full", seeds=10, measured_s=60),
     design=grid(_cell, asked=ASKED_KB, curve=_CURVES),
-    not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("asked_kb: requested (kB); curve", "3g", (GOODPUT, MEAN, P95, LATENESS)),
-    notes=_notes,
+    measured=_measured,
 )

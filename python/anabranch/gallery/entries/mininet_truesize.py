@@ -23,10 +23,10 @@ _ALL = (TCP_WIFI, MPTCP, MPTCP_M12)
 _CURVES = {CLEAN: _ALL, KEPT: _ALL, ARTEFACT: _ALL, LINUX: (TCP_WIFI, MPTCP)}
 """The curves of each system. Today's Linux has neither mechanism."""
 _STYLES = {
-    CLEAN: Style(BLUE, "-", "o"),
-    KEPT: Style(GREEN, (0, (4, 1.5)), "s"),
-    ARTEFACT: Style(RED, "-", "^"),
-    LINUX: Style(ORANGE, (0, (2, 1)), "D"),
+    CLEAN: Style(BLUE),
+    KEPT: Style(GREEN, "s--"),
+    ARTEFACT: Style(RED, "^-"),
+    LINUX: Style(ORANGE, "D.."),
 }
 
 RATES_MBPS = (8, 16, 32, 64)
@@ -102,16 +102,15 @@ def _effect(curve: str, **levels: Any) -> Measure:
 _LARGEST = RECEIVE_KIB[-1]
 
 CLAIMS = {
-    "MT.1-artefact-like-wifi": claim(_at_all_rates(ARTEFACT), where=ARTEFACT),
-    "MT.2-kept-slower": claim(_at_all_rates(KEPT), where=KEPT),
-    "MT.3-clean-slower": claim(_at_all_rates(CLEAN), where=CLEAN),
+    "MT.1-artefact-like-wifi": claim(_at_all_rates(ARTEFACT)),
+    "MT.2-kept-slower": claim(_at_all_rates(KEPT)),
+    "MT.3-clean-slower": claim(_at_all_rates(CLEAN)),
     "MT.4-large-buffer": claim(
         for_each(
             "mean with / without the artefact, {}",
             (MPTCP, MPTCP_M12),
             lambda curve: _effect(curve, receive_kib=_LARGEST),
-        ),
-        where=f"{_LARGEST} KiB",
+        )
     ),
 }
 
@@ -127,7 +126,7 @@ def _systems(factor: str, words: str, *systems: str, **look: Any) -> panels.Draw
     return panels.over(factor, MEAN_OF_BLOCK, drawn, words, **look)
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def ratios(system: str) -> str:
         return ", ".join(f"{_over_wifi(system, rate)(results).value:.2f}" for rate in RATES_MBPS)
 
@@ -135,63 +134,39 @@ def _notes(results: Results) -> list[str]:
         values = ((_effect(curve, **{name: level})(results).value, level) for level in levels)
         return ", ".join(f"{value:.2f} at {level} {unit}" for value, level in values)
 
-    slowed = MEAN.ratio(at(LINUX, MPTCP), at(LINUX, TCP_WIFI))(results).value
-    return [
-        "Mean delay of M1,2 over that of TCP over WiFi, with WiFi at 8, 16, 32 and 64 Mbit/s: "
-        f"{ratios(ARTEFACT)} with the artefact, {ratios(KEPT)} without it, and {ratios(CLEAN)} on "
-        "clean links. The original kernel itself has 0.91, 0.96, 0.94, 0.96; 1.22, 1.82, 1.79, "
-        "1.76; and 1.82, 2.37, 2.34, 2.31.",
-        "Mean delay of M1,2 with the artefact over that without it: "
-        f"{effects(MPTCP_M12, 'receive_kib', RECEIVE_KIB, 'KiB')}; "
-        f"{effects(MPTCP_M12, 'rtt_ms', RTTS_MS, 'ms')}. Without the mechanisms: "
-        f"{effects(MPTCP, 'receive_kib', RECEIVE_KIB, 'KiB')}; "
-        f"{effects(MPTCP, 'rtt_ms', RTTS_MS, 'ms')}.",
-        f"Today's Linux on clean links, which has neither mechanism, takes {slowed:.2f} times the "
-        "delay of TCP over WiFi.",
-        "Known: the behaviour of the kernels, and these ratios. Inferred: that the published "
-        "reproductions ran on such links, because they do not state their links in this detail.",
-    ]
+    return {
+        "with_artefact": ratios(ARTEFACT),
+        "without_artefact": ratios(KEPT),
+        "clean": ratios(CLEAN),
+        "m12_by_buffer": effects(MPTCP_M12, "receive_kib", RECEIVE_KIB, "KiB"),
+        "m12_by_rtt": effects(MPTCP_M12, "rtt_ms", RTTS_MS, "ms"),
+        "mptcp_by_buffer": effects(MPTCP, "receive_kib", RECEIVE_KIB, "KiB"),
+        "mptcp_by_rtt": effects(MPTCP, "rtt_ms", RTTS_MS, "ms"),
+        "slowed": MEAN.ratio(at(LINUX, MPTCP), at(LINUX, TCP_WIFI))(results).value,
+    }
 
 
 PANELS = {
-    "Mean delay over the rate of WiFi": (
-        "Multipath TCP with both mechanisms. On Mininet's links with the artefact, delays fall "
-        "with a faster WiFi; with the memory kept, the window stays closed behind 3G.",
-        _systems("wifi_mbps", "rate of WiFi (Mbit/s)", *_STYLES, log=True, ticks=RATES_MBPS),
+    "Mean delay over the rate of WiFi": _systems(
+        "wifi_mbps", "rate of WiFi (Mbit/s)", *_STYLES, log=True, ticks=RATES_MBPS
     ),
-    "Mean delay over the receive buffer": (
-        "The artefact matters while the receive window limits the connection.",
-        _systems("receive_kib", "receive buffer (KiB)", *_EMULATED, log=True, ticks=RECEIVE_KIB),
+    "Mean delay over the receive buffer": _systems(
+        "receive_kib", "receive buffer (KiB)", *_EMULATED, log=True, ticks=RECEIVE_KIB
     ),
-    "Mean delay over the round-trip time of 3G": (
-        "A slower 3G keeps the window closed for longer.",
-        _systems("rtt_ms", "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS),
+    "Mean delay over the round-trip time of 3G": _systems(
+        "rtt_ms", "round-trip time of 3G (ms)", *_EMULATED, ticks=RTTS_MS
     ),
 }
 
 ENTRY = Entry(
-    parameters=f"""
-        WiFi | <path.wifi>; also 16, 32 and 64 Mbit/s | CS244'15
-        3G | <path.3g.rate>, 150 ms RTT, <path.3g.limit>; also 50 and 300 ms | CS244'15; RTTs:
-            this project
-        jitter of 3G | <path.3g.jitter>; reorders on Mininet's links | CS244'15
-        clean links | queue at the rate, then the delay | this project
-        Mininet's links | shaper mininet: HTB over netem, at both ends | Mininet's TCLink
-        stack | {_KERNEL}; also linux-6.12 on clean links | CS244'15; this project
-        segmentation offload | on Mininet's links | Mininet's default
-        send buffer | <connection.*.send_buffer> requested | NSDI'12
-        receive buffer | 32 KiB requested; also 64, 128, 256, 1024 KiB | CS244'15
-        block | <connection.*.block_size> | NSDI'12
-    """,
-    quick=Tier("quick", seeds=5, measured_s=40),
+    constants={"kernel": _KERNEL},
     design=cells,
-    not_varied_because="the settings are those of the recorded runs of the original kernel",
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "system; curve; wifi_mbps: WiFi (Mbit/s); receive_kib: receive (KiB); rtt_ms: 3G (ms)",
         "3g",
         (GOODPUT, MEAN, P95, share("3g")),
     ),
-    notes=_notes,
+    measured=_measured,
 )

@@ -9,9 +9,7 @@ from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, Unnamed, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.gallery.systems import Source, original, with_artefact
 from anabranch.reports import figures
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
@@ -23,15 +21,15 @@ FLOORED = "BLEST (paper, floor 0.5)"
 RULES = (BLEST, PAPER, FINE, FIXED, FLOORED)
 OTIAS, STTF, DAPS = "OTIAS", "STTF", "DAPS"
 STYLES = {
-    MIN_RTT: figures.Style(figures.BLUE, "-", "o"),
-    BLEST: figures.Style(figures.GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
-    PAPER: figures.Style(figures.SKY, (0, (1, 1)), "x"),
-    FINE: figures.Style(figures.ORANGE, (0, (2, 1)), "D"),
-    FIXED: figures.Style(figures.PURPLE, (0, (4, 1.5)), "v"),
-    FLOORED: figures.Style(figures.BLACK, (0, (1, 1)), "*"),
-    OTIAS: figures.Style(figures.RED, "-", "s"),
-    STTF: figures.Style(figures.GREY, (0, (6, 1.5, 1, 1.5)), "P"),
-    DAPS: figures.Style(figures.YELLOW, (0, (4, 1.5)), "X"),
+    MIN_RTT: figures.Style(figures.BLUE),
+    BLEST: figures.Style(figures.GREEN, "^-."),
+    PAPER: figures.Style(figures.SKY, "x:"),
+    FINE: figures.Style(figures.ORANGE, "D.."),
+    FIXED: figures.Style(figures.PURPLE, "v--"),
+    FLOORED: figures.Style(figures.BLACK, "*:"),
+    OTIAS: figures.Style(figures.RED, "s-"),
+    STTF: figures.Style(figures.GREY, "P-."),
+    DAPS: figures.Style(figures.YELLOW, "X--"),
 }
 _SCHEDULER: dict[str, Any] = {
     MIN_RTT: "min_rtt",
@@ -133,7 +131,7 @@ def _frames(curve: str, paths: str) -> Unnamed:
     words = f"mean delay of frames, {curve} / lowest RTT"
     quantity = Quantity(words, _over_min_rtt(metrics.MEAN, curve, paths, CBR))
     needs = partial(_daps_uses_both, paths) if curve == DAPS else None
-    return claim(quantity, needs=needs, where=paths)
+    return claim(quantity, needs=needs)
 
 
 CLAIMS = {
@@ -152,8 +150,7 @@ CLAIMS = {
         Quantity(
             f"|{BLEST} / lowest RTT − 1|, {HOMOGENEOUS}",
             metrics.TRANSFER.distance(at(BLEST, HOMOGENEOUS), at(MIN_RTT, HOMOGENEOUS)),
-        ),
-        where="goodput",
+        )
     ),
     "E11.blest-cbr": _frames(BLEST, HETEROGENEOUS),
     "E11.otias-cbr": _frames(OTIAS, HETEROGENEOUS),
@@ -186,97 +183,39 @@ _READINGS = {HETEROGENEOUS: "as above"} | {
 }
 
 
-def _notes(results: Results) -> list[str]:
-    on_3g = metrics.share("second").texts(results, partial(at, paths=HETEROGENEOUS))
-    return [
-        f"3G carries {on_3g(MIN_RTT)} of the bytes with lowest RTT, {on_3g(BLEST)} with the rule "
-        f"of BLEST's Linux implementation, and {on_3g(PAPER)} with the rule of the paper.",
-        "Random loss of 1 % keeps WLAN's congestion window small, so 3G carries most of the bytes "
-        "with every rule, and WLAN rarely waits behind 3G: there is little to gain. BLEST also "
-        "avoids the penalties of 3G's window. OLIA then takes 3G to be faster, and lets WLAN's "
-        "window grow less.",
-        "The paper's rule changes its correction by a small step per round trip. The paper tries "
-        "steps from 0.001 to 0.02. The correction falls in every round trip in which the fast path "
-        "was not blocked, down to 0 at least (this project's floor). The larger the step, the "
-        "sooner the rule no longer waits. With a step of 0, the correction stays 1.",
-        "DAPS gives each path a share that follows delays and windows, even if one path could "
-        f"carry all data: it sends {on_3g(DAPS, workload=CBR)} of the bytes of frames over 3G, and "
-        f"lowest RTT {on_3g(MIN_RTT, workload=CBR)}. After a loss, data waits on the subflow for "
-        "which it was planned. Delays come near the paper's only with a queue on 3G, which its "
-        "background traffic may have filled, and with fewer losses on WLAN.",
-        "We take the paper's delays as one-way, and leave out its background traffic.",
-    ]
+def _measured(results: Results) -> dict[str, object]:
+    return {"on_3g": metrics.share("second").texts(results, at)}
 
 
 PANELS = {
-    "Reinjections": (
-        "Segments sent again on another subflow, in a transfer of 64 MiB. Diamonds: "
-        "Networking'16, packets over 3G+WLAN.",
-        _bars(metrics.REINJECTIONS.called("segments")),
+    "Reinjections": _bars(metrics.REINJECTIONS.called("segments")),
+    "Goodput of 64 MiB": _bars(metrics.TRANSFER),
+    "Goodput in other interpretations": panels.points(
+        dict(enumerate(_READINGS)),
+        partial(_over_min_rtt, metrics.TRANSFER),
+        {curve: replace(STYLES[curve], form=STYLES[curve].marker) for curve in (BLEST, PAPER)},
+        "",
+        "goodput / that of lowest RTT",
+        places=tuple(_READINGS.values()),
+        bottom=None,
+        lines={1: ""},
+        stated=[(0, _NETWORKING16_GAIN)],
     ),
-    "Goodput of 64 MiB": ("Medians over seeds with 95 % intervals.", _bars(metrics.TRANSFER)),
-    "Goodput in other interpretations": (
-        "3G+WLAN with the delays as round trips, or with less loss, or both. Diamond: "
-        "Networking'16.",
-        panels.points(
-            dict(enumerate(_READINGS)),
-            partial(_over_min_rtt, metrics.TRANSFER),
-            {curve: replace(STYLES[curve], line="none") for curve in (BLEST, PAPER)},
-            "",
-            "goodput / that of lowest RTT",
-            places=tuple(_READINGS.values()),
-            bottom=None,
-            lines={1: ""},
-            stated=[(0, _NETWORKING16_GAIN)],
-        ),
-    ),
-    "Bytes out of order": (
-        "Mean over the time in which data arrived.",
-        _bars(metrics.OUT_OF_ORDER_KB),
-    ),
-    "Delay of frames at 1 Mbit/s": (
-        "Mean delay of 5 KiB frames. Diamonds: Networking'16.",
-        _bars(metrics.MEAN, CBR),
-    ),
+    "Bytes out of order": _bars(metrics.OUT_OF_ORDER_KB),
+    "Delay of frames at 1 Mbit/s": _bars(metrics.MEAN, CBR),
 }
 
 ENTRY = Entry(
-    parameters="""
-        WLAN | <path.wlan in *_3g-wlan_*> | Networking'16
-        3G | <path.second in *_3g-wlan_*>, no loss | Networking'16
-        meaning of delays | 25 and 65 ms one way | this project: the paper leaves it open
-        buffers | send <connection.*.send_buffer>, receive <connection.*.receive_buffer> |
-            Networking'16
-        bulk | <connection.*.workload.size> | Networking'16
-        CBR | <connection.*.workload.rate> in frames of <connection.*.workload.block_size> |
-            Networking'16
-        congestion control | <congestion control> | Networking'16
-        remedies | M1 and M2 (CoNEXT'13) with every scheduler | Networking'16
-        background traffic | none | this project: the paper has some
-        step of the paper's correction | 0.01; also 0.001 and 0 | paper: 0.001 to 0.02; 0 (no
-            correction): this project
-        floor of the paper's correction | 0; also 0.5 | this project: the paper states none
-        other interpretations | 12.5 and 32.5 ms one way; 0.1 % loss; both | this project, for bulk
-    """,
-    quick=Tier("quick", seeds=20, measured_s=145),
-    full=Tier("full", seeds=50, measured_s=145),
     design=joined(
         grid(_cell, workload=_WORKLOADS, paths=BOTH, curve=STYLES),
         grid(_cell, workload=(BULK,), paths=READINGS, curve=(MIN_RTT, BLEST, PAPER)),
     ),
-    uncertain_parameters={**LINKS, **BUFFERS},
-    source=Source(
-        "Networking 2016 ran version 0.90 of the original kernel on CORE, whose nodes share "
-        "a kernel. Netem's fault may therefore have applied.",
-        ("scheduler",),
-        (original(), with_artefact(original(), "the same, netem's fault")),
-    ),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "workload; paths; curve: scheduler",
         "second",
         (metrics.TRANSFER, metrics.REINJECTIONS, metrics.OUT_OF_ORDER, metrics.MEAN),
     ),
-    notes=_notes,
+    measured=_measured,
 )

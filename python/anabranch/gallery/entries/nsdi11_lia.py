@@ -13,8 +13,6 @@ from anabranch.gallery.measures import Values, by_seed, mean, of_means, part_of,
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import access, flow, network_path
-from anabranch.gallery.shared.uncertain import LINKS, START
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -22,7 +20,7 @@ from anabranch.scenarios.scenario import Connection, NetworkPath
 from anabranch.words import counted, listed
 
 LIA, BALIA, UNCOUPLED, TCP = "LIA", "BALIA", "uncoupled NewReno", "TCP"
-STYLES = {LIA: Style(GREEN, "-", "o"), UNCOUPLED: Style(RED, (0, (4, 1.5)), "s")}
+STYLES = {LIA: Style(GREEN), UNCOUPLED: Style(RED, "s--")}
 _CONTROL = {LIA: "lia", BALIA: "balia", UNCOUPLED: "new_reno", TCP: "new_reno"}
 
 RANDOM_LOSS, DROP_TAIL, RED_QUEUE = "random loss", "drop-tail", "RED"
@@ -144,24 +142,16 @@ def jain(results: Results) -> Sample:
     return per_seed(results.rows("runs", network=TORUS), index, "the torus was not measured")
 
 
-NEXT_TO_TCP = "next to one NewReno flow"
-_RANDOM_LOSS_WORDS = f"{NEXT_TO_TCP}, 0.5 % random loss"
 _claim = partial(claim, needs=all_carried)
 
 CLAIMS = {
-    "E10.lia-random-loss": _claim(mean_shares(LIA, RANDOM_LOSS), where=_RANDOM_LOSS_WORDS),
+    "E10.lia-random-loss": _claim(mean_shares(LIA, RANDOM_LOSS)),
     "E10.lia-uncoupled-takes-more": _claim(
-        Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2))),
-        where=_RANDOM_LOSS_WORDS,
+        Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2)))
     ),
-    "E10.lia-drop-tail": _claim(*map(_fair_with_drop_tail, SUBFLOWS[1:]), where=NEXT_TO_TCP),
-    "E10.lia-sum": _claim(
-        _over_tcp(WIFI_3G, TCP_ONE, TCP_TWO), where="goodput over WiFi (one) and 3G (two)"
-    ),
-    "E10.lia-best-path": _claim(
-        _over_tcp(UNEQUAL_LOSS, TCP_ONE),
-        where="goodput, 0.1 % loss on path one and 1 % on path two",
-    ),
+    "E10.lia-drop-tail": _claim(*map(_fair_with_drop_tail, SUBFLOWS[1:])),
+    "E10.lia-sum": _claim(_over_tcp(WIFI_3G, TCP_ONE, TCP_TWO)),
+    "E10.lia-best-path": _claim(_over_tcp(UNEQUAL_LOSS, TCP_ONE)),
     "E10.lia-torus": _claim(Quantity("Jain's index of five connections", mean(jain()))),
 }
 
@@ -181,8 +171,7 @@ def panels_of_shares(cores: Iterable[str], styles: Mapping[str, Style] = STYLES)
             lines={0.5: "one half"},
         )
 
-    caption = "At one half, Multipath TCP takes the share of one TCP flow."
-    return {f"One bottleneck, {core}": (caption, draw(core)) for core in cores}
+    return {f"One bottleneck, {core}": draw(core) for core in cores}
 
 
 _NSDI11_MBPS = {TCP_ONE: 14.4, TCP_TWO: 2.1, LIA: 17.3}
@@ -198,68 +187,40 @@ def shares_in_words(results: Results, cores: Iterable[str], curves: Iterable[str
     return f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}."
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def goodput(curve: str) -> float:
         return float(GOODPUT.values(at(curve, UNEQUAL_LOSS))(results).mean())
 
     unequal = results.rows("subflows", network=UNEQUAL_LOSS, curve=LIA)
     timeouts = int(unequal["timeouts"].sum())
-    return [
-        shares_in_words(results, CORES, STYLES),
-        "All access paths are equal, because at a drop-tail queue a difference of 2 ms matters. A "
-        "packet train of the flow with the slightly shorter round trip arrives just behind the "
-        "tail of the other flow's train, and suffers the losses.",
-        f"With unequal loss, TCP over path one has {goodput(TCP_ONE):.2f} Mbit/s, Multipath TCP "
-        f"with this path alone {goodput(LIA_ONE):.2f}, and with both paths {goodput(LIA):.2f}. The "
-        "first difference is the room that the options of Multipath TCP take in every segment. The "
-        f"second is LIA's own: all its runs together have {timeouts} timeouts. RFC 6356 computes α "
-        "for windows in equilibrium, but a loss halves the window of one path only. Until it has "
-        "grown back, each path grows by less than TCP would.",
-    ]
+    return {
+        "shares": shares_in_words(results, CORES, STYLES),
+        "tcp_one": goodput(TCP_ONE),
+        "lia_one": goodput(LIA_ONE),
+        "lia": goodput(LIA),
+        "timeouts": timeouts,
+    }
 
 
 PANELS = {
     **panels_of_shares(CORES),
-    "Separate paths": (
-        "Goodput of LIA over both paths, and of TCP over each path alone. Diamonds: NSDI'11.",
-        panels.bars(
-            tuple(_PAIRS),
-            lambda curve, pair: GOODPUT.mean(at(curve, pair)),
-            {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]},
-            GOODPUT.heading,
-            {curve: (number, None) for curve, number in _NSDI11_MBPS.items()},
-        ),
+    "Separate paths": panels.bars(
+        tuple(_PAIRS),
+        lambda curve, pair: GOODPUT.mean(at(curve, pair)),
+        {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]},
+        GOODPUT.heading,
+        {curve: (number, None) for curve, number in _NSDI11_MBPS.items()},
     ),
 }
 
 ENTRY = Entry(
-    parameters="""
-        shared bottleneck | <path.core.rate>, <path.core.rtt> RTT
-        random loss | <path.core.loss in *_random-loss_*>, queue of
-            <path.core.limit in *_random-loss_*>
-        drop-tail | <path.core.limit in *_drop-tail_*>, one bandwidth-delay product
-        access paths | 1 Gbit/s, 2 ms, ± 1 ms | this project; equal for all
-        WiFi + 3G | 14.4 and 2.1 Mbit/s; 10 and 50 ms; queues of one bandwidth-delay product |
-            rates: NSDI'11; else this project
-        unequal loss | 50 Mbit/s, 20 ms, 0.1 % and 1 %
-        torus | five links of <path.link0> | shape: NSDI'11; else this project
-        workload | bulk | NSDI'11
-        TCP | NewReno
-    """,
-    quick=Tier("quick", seeds=10, measured_s=150, warm_up_s=20),
-    full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     design=joined(
         grid(next_to_tcp, core=CORES, count=SUBFLOWS, curve=STYLES),
         grid(_pair, name=_PAIRS, curve=(LIA, TCP_ONE, TCP_TWO)),
         lambda tier: [_pair(tier, LIA_ONE, UNEQUAL_LOSS), _torus(tier)],
     ),
-    uncertain_parameters={**LINKS, **START},
-    source=Source(
-        "NSDI 2011 simulated, and also ran a predecessor of the original kernel.",
-        ("congestion_control",),
-    ),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("network; subflows; curve; connection", "one", (GOODPUT,)),
-    notes=_notes,
+    measured=_measured,
 )

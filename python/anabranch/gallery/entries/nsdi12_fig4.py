@@ -18,9 +18,7 @@ from anabranch.gallery.claims import (
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
-from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
 from anabranch.reports import figures
 from anabranch.results.claims import Measure
@@ -76,19 +74,15 @@ def _used(*curves: str) -> Needs:
     return wifi_3g.used(*at.every(curves, (200, 600)))
 
 
-_goodput_claim = partial(claim, where="goodput")
-
-
 def _claims_about(remedied: str, suffix: str = "") -> dict[str, Unnamed]:
     """The claims about MPTCP with both mechanisms that hold for either form of penalisation."""
     return {
-        f"E2.c-m12-never-worse{suffix}": _goodput_claim(
+        f"E2.c-m12-never-worse{suffix}": claim(
             at_every("M1,2 / TCP WiFi", BUFFERS_KB, "kB", lambda kb: _over_wifi(remedied, kb)),
             needs=_used(remedied),
         ),
         f"E2.e-fewer-duplicates{suffix}": claim(
-            _fewer_duplicates(remedied),
-            needs=_used(MPTCP_M1, remedied),
+            _fewer_duplicates(remedied), needs=_used(MPTCP_M1, remedied)
         ),
     }
 
@@ -97,24 +91,24 @@ _LARGEST_KB = BUFFERS_KB[-1]
 _SINGLE = (TCP_WIFI, wifi_3g.TCP_3G)
 
 CLAIMS = {
-    "E2.a-single-path": _goodput_claim(
+    "E2.a-single-path": claim(
         _from(100, TCP_WIFI, TCP_WIFI, "WiFi"), _from(100, wifi_3g.TCP_3G, wifi_3g.TCP_3G, "3G")
     ),
-    "E2.b-regular-dips": _goodput_claim(
+    "E2.b-regular-dips": claim(
         least(
             "smallest MPTCP / TCP WiFi at any buffer of at most 400 kB",
             {f"MPTCP / TCP WiFi at {kb} kB": _over_wifi(MPTCP, kb) for kb in BUFFERS_KB[:5]},
         ),
         needs=_used(MPTCP),
     ),
-    "E2.g-aggregates": _goodput_claim(
+    "E2.g-aggregates": claim(
         Quantity(
             f"MPTCP / (TCP WiFi + TCP 3G) at {_LARGEST_KB} kB",
             over_sum(*(GOODPUT.values(at(each, _LARGEST_KB)) for each in (MPTCP, *_SINGLE))),
         ),
         needs=_used(MPTCP),
     ),
-    "E2.h-m1-not-enough": _goodput_claim(
+    "E2.h-m1-not-enough": claim(
         Quantity("M1 / M1,2 at 200 kB", GOODPUT.ratio(at(MPTCP_M1, 200), at(MPTCP_M12, 200))),
         needs=_used(MPTCP_M1, MPTCP_M12),
     ),
@@ -128,7 +122,7 @@ CLAIMS = {
         )
     ),
     **_claims_about(MPTCP_M12_NSDI, "-2012"),
-    "E2.d-both-links-full-2012": _goodput_claim(
+    "E2.d-both-links-full-2012": claim(
         _from(600, MPTCP_M12_NSDI, "M1,2"), needs=_used(MPTCP_M12_NSDI)
     ),
 }
@@ -150,7 +144,7 @@ def _draw_goodput(results: Results, axes: panels.Axes) -> None:
     )(results, axes)  # fmt: skip
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def lowest(curve: str) -> str:
         medians = {kb: GOODPUT.number(results, at(curve, kb)) for kb in BUFFERS_KB}
         kb = min(medians, key=lambda each: medians[each])
@@ -158,59 +152,29 @@ def _notes(results: Results) -> list[str]:
         return f"{curve}: lowest {medians[kb]:.2f} Mbit/s at {kb} kB, {most}"
 
     duplicates = DUPLICATES.texts(results, partial(at, buffer_kb=_LARGEST_KB))
-    return [
-        "The curves of MPTCP need not rise with the buffer: the dip is the effect under study. "
-        f"{'; '.join(map(lowest, CURVES[2:]))}.",
-        "The queue of 3G holds 334 packets, or 2 s. A window large enough to fill both paths and "
-        "this queue would be 2 × 10 Mbit/s × 2.15 s, about 5.4 MB. Below that, the goodput over "
-        "both paths depends on how often 3G loses a packet, and thus on the congestion control.",
-        "The penalisation of CoNEXT'13 leaves ssthresh unchanged if the subflow is in slow start. "
-        "3G's queue of 334 packets hardly ever overflows here, so 3G never leaves slow start. Each "
-        "penalty halves 3G's window, and the next round trips double it again. The receive window "
-        "fills anew, and opportunistic retransmission sends data over WiFi that 3G still delivers. "
-        f"At {BUFFERS_KB[-1]} kB, {duplicates(MPTCP_M12)} of data arrive twice with this form, and "
-        f"{duplicates(MPTCP_M12_NSDI)} with the form of NSDI'12, which also lowers ssthresh.",
-        "The statement that both links are full from 600 kB on comes from a student's "
-        "reproduction, not from the paper.",
-    ]
+    return {
+        "lowest": "; ".join(map(lowest, CURVES[2:])),
+        "largest_kb": BUFFERS_KB[-1],
+        "duplicates": duplicates,
+    }
 
 
 PANELS = {
-    "Goodput over the buffer size": (
-        "A curve inside the shaded region means that adding a path did harm. Medians over "
-        "seeds with 95 % intervals. Diamond: CS244'12.",
-        _draw_goodput,
+    "Goodput over the buffer size": _draw_goodput,
+    "Data received twice": panels.over(
+        "buffer_kb", DUPLICATES, _MULTIPATH, _BUFFER, span=(0, None)
     ),
-    "Data received twice": (
-        "Throughput minus goodput: the cost of opportunistic retransmission.",
-        panels.over("buffer_kb", DUPLICATES, _MULTIPATH, _BUFFER, span=(0, None)),
-    ),
-    "Share of 3G": (
-        "Shows that MPTCP used both paths.",
-        panels.over("buffer_kb", share("3g", "3G"), _MULTIPATH, _BUFFER, span=(0, None)),
-    ),
+    "Share of 3G": panels.over("buffer_kb", share("3g", "3G"), _MULTIPATH, _BUFFER, span=(0, None)),
 }
 
 ENTRY = Entry(
-    parameters=parameters("""
-        WiFi | <path.wifi> (80 ms) | NSDI'12
-        3G | <path.3g> (2 s) | NSDI'12
-        jitter | on both paths, order kept | this project: without jitter, all seeds would give
-            the same run
-        buffers | 50 to 1000 kB, send = receive | range after NSDI'12, values: this project
-        workload | bulk, download | NSDI'12
-    """)
-    + wifi_3g.STACK_PARAMETERS,
-    quick=Tier("quick", seeds=10, measured_s=60),
     design=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
-    uncertain_parameters=WIFI_3G,
-    source=wifi_3g.NSDI12_SYSTEM,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "curve; buffer_kb: buffers (kB)",
         "3g",
         (GOODPUT, DUPLICATES.called("received twice"), REINJECTIONS),
     ),
-    notes=_notes,
+    measured=_measured,
 )

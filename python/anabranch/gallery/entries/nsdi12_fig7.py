@@ -10,11 +10,8 @@ from anabranch.gallery.claims import Quantity, Unnamed, all_of, claim, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import derived, median, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
-from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
-from anabranch.gallery.systems import ON_MININET, Source, original
 from anabranch.reports import figures
 from anabranch.results.estimates import number
 from anabranch.results.folder import Factor, Results
@@ -184,7 +181,6 @@ CLAIMS = {
             "less",
         ),
         needs=used(_REGULAR, _REMEDIED),
-        where=f"receive buffer of {WINDOW_KIB} KiB",
     ),
     **_claims_about(MPTCP_M12, "-32KiB", asked),
     "E1.6-control-receive": claim(
@@ -202,105 +198,38 @@ def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> panels.Draw:
     return panels.over("receive_kib", metric, curves, words, **look)
 
 
-def _notes(results: Results) -> list[str]:
-    mean, goodput, p95, p99 = (of.texts(results, at) for of in (MEAN, GOODPUT, P95, metrics.P99))
-    on_3g = share("3g").text(results, at(MPTCP, 32))
-    send_limited = metrics.SEND_BUFFER_LIMITED.text(results, at(MPTCP))
-    window_limited = WINDOW_LIMITED.text(results, at(MPTCP))
-    return [
-        "The paper does not state the receive buffer, which decides the result. CS244'15 requested "
-        "32 KiB from Linux. Linux doubles the requested size and charges overhead. Here, "
-        f"a receive buffer is an exact window. At 32 KiB, 3G carries {on_3g} of MPTCP's "
-        "bytes: the congestion window of the WiFi subflow alone covers the shared window, the "
-        "scheduler prefers WiFi, and hardly any data can wait for 3G. The mean delay is "
-        f"{mean(MPTCP, 32)} without and {mean(MPTCP_M12, 32)} with the mechanisms, compared with "
-        f"{mean(TCP_WIFI, 32)} over WiFi alone.",
-        "At 200 KiB, both buffers fill with data that waits for 3G while WiFi idles. A subflow has "
-        f"room and waits for the send buffer for {send_limited} of the time, and for the receive "
-        f"window for {window_limited}. Goodput is {goodput(MPTCP)}, below the {goodput(TCP_WIFI)} "
-        f"of WiFi alone. With both mechanisms it is {goodput(MPTCP_M12)}. A receive buffer larger "
-        "than the send buffer changes nothing, because the send buffer is then the limit.",
-        "The penalisation of NSDI'12 compares rates, may act once per RTT of the slow subflow, and "
-        "always lowers the slow-start threshold. Its goodput and mean delay are "
-        f"{goodput(MPTCP_M12_NSDI)} and {mean(MPTCP_M12_NSDI)}; those of the form of "
-        f"CoNEXT'13 are {goodput(MPTCP_M12)} and {mean(MPTCP_M12)}.",
-        "TCP over WiFi has a nearly constant delay, except after a loss. Its 95th percentile, "
-        f"{p95(TCP_WIFI)}, therefore says little about its tail; the 99th percentile is "
-        f"{p99(TCP_WIFI)}. MPTCP with both mechanisms has {p95(MPTCP_M12)} and {p99(MPTCP_M12)} "
-        f"with the penalisation of CoNEXT'13, and {p95(MPTCP_M12_NSDI)} and {p99(MPTCP_M12_NSDI)} "
-        "with that of NSDI'12.",
-        "With jitter that reorders packets, as in netem, the mean delays are "
-        f"{mean(wifi_3g.TCP_3G, jitter_model='reordering')} for TCP over 3G, "
-        f"{mean(MPTCP, jitter_model='reordering')} for MPTCP and "
-        f"{mean(MPTCP_M12, jitter_model='reordering')} with both mechanisms. With jitter that "
-        "keeps the order, which the claims use, the mean delays are "
-        f"{mean(wifi_3g.TCP_3G)}, {mean(MPTCP)} and {mean(MPTCP_M12)}.",
-        "The delay mostly reflects goodput: the application keeps the send buffer full, so a block "
-        "waits until about 200 KiB have left. MPTCP can therefore be faster than WiFi alone.",
-    ]
+def _measured(results: Results) -> dict[str, object]:
+    return metrics.texts(
+        results,
+        at,
+        on_3g=share("3g"),
+        mean=MEAN,
+        goodput=GOODPUT,
+        p95=P95,
+        p99=metrics.P99,
+        send_limited=metrics.SEND_BUFFER_LIMITED,
+        window_limited=WINDOW_LIMITED,
+    )
 
 
 PANELS = {
-    "Delay of a block: CDF": (
-        "Share of blocks delivered within a given delay. Curves further left are faster. Both "
-        "buffers are 200 KiB. “2012” marks the penalisation of NSDI'12; M1,2 without this mark "
-        "uses that of CoNEXT'13.",
-        panels.distribution(figures.cdf, _DELAYS),
-    ),
-    "Delay of a block: tail (CCDF)": (
-        "Share of blocks that take longer, on a logarithmic scale: the tail that users feel.",
-        panels.distribution(figures.ccdf, _DELAYS),
-    ),
-    "Delay of a block: density (PDF)": (
-        "The form of the figure in the paper and in CS244. The area under each curve is 1.",
-        panels.distribution(figures.pdf, _DELAYS),
-    ),
-    "Mean delay over the receive buffer": (
-        "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
-        "3G. From 200 KiB on, the send buffer is the limit.",
-        _sweep(metrics.MEAN_OF_BLOCK, log=True),
-    ),
-    "Goodput over the receive buffer": (
-        "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-        _sweep(GOODPUT, top=11, lines={10: "sum of the link rates"}),
-    ),
-    "Share of 3G": (
-        "Shows that MPTCP used both paths, and the reason for no effect at 32 KiB.",
-        _sweep(share("3g", "3G"), MPTCP, MPTCP_M12),
-    ),
+    "Delay of a block: CDF": panels.distribution(figures.cdf, _DELAYS),
+    "Delay of a block: tail (CCDF)": panels.distribution(figures.ccdf, _DELAYS),
+    "Delay of a block: density (PDF)": panels.distribution(figures.pdf, _DELAYS),
+    "Mean delay over the receive buffer": _sweep(metrics.MEAN_OF_BLOCK, log=True),
+    "Goodput over the receive buffer": _sweep(GOODPUT, top=11, lines={10: "sum of the link rates"}),
+    "Share of 3G": _sweep(share("3g", "3G"), MPTCP, MPTCP_M12),
 }
 
 ENTRY = Entry(
-    parameters=parameters(f"""
-        WiFi | <path.wifi> (80 ms) | {_LINKS_SOURCE}
-        3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit> (2 s) | {_LINKS_SOURCE}
-        jitter of 3G | <path.3g.jitter> | CS244'15
-        jitter model | order of packets kept; also run with reordering
-        send buffer | 200 KiB | NSDI'12
-        receive buffer | 200 KiB for the claims; sweep of 32 to 1000 KiB | this project: equal to
-            the send buffer; not in the paper; CS244'15 requested 32 KiB from Linux
-        block | <connection.*.block_size> | NSDI'12
-        negative control | 6000 kB in both buffers
-        buffers as requested from Linux | 200 KiB and 32 KiB; control: 6000 kB of receive buffer;
-            Linux's scheduler | 32 KiB: CS244'15; scheduler: this project, because lowest RTT
-            leaves 3G idle in so small a window
-    """)
-    + wifi_3g.STACK_PARAMETERS,
-    quick=Tier("quick", seeds=10, measured_s=100),
+    constants={"links_source": _LINKS_SOURCE},
     design=cells,
-    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
-    source=Source(
-        "CS244'15, whose links and sizes these are, ran the original kernel of May 2014 (Linux "
-        f"3.14) on Mininet. {wifi_3g.NSDI12_RAN}",
-        ("remedies",),
-        (*ON_MININET, original("original kernel, clean links")),
-    ),
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "curve; send: send buffer; receive: receive buffer; jitter_model: jitter",
         "3g",
         (GOODPUT, MEAN, metrics.P50, P95, metrics.P99, metrics.IQR),
     ),
-    notes=_notes,
+    measured=_measured,
 )

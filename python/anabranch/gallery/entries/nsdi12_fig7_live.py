@@ -8,10 +8,8 @@ from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
-from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI, used
 from anabranch.reports.figures import BLUE, GREY, ORANGE, SKY, Style, cdf, right_edge
 from anabranch.results.folder import Results
@@ -121,56 +119,21 @@ def _draw_lateness(results: Results, axes: panels.Axes) -> None:
     panels.dress(axes, {"span": (0, 5.5), "top": 1.1}, *words)
 
 
-def _notes(results: Results) -> list[str]:
-    goodput = GOODPUT.texts(results, at)
-    return [
-        f"Goodput of MPTCP without the mechanisms: {goodput(VIRTUAL, MPTCP)} in virtual time, "
-        f"{goodput(ENGINE, MPTCP)} with the engine and {goodput(KERNEL, MPTCP)} with Linux in "
-        f"real time. TCP over WiFi: {goodput(VIRTUAL, TCP_WIFI)}, {goodput(ENGINE, TCP_WIFI)} and "
-        f"{goodput(KERNEL, TCP_WIFI)}. With both mechanisms, the engine has "
-        f"{goodput(VIRTUAL, MPTCP_M12)} in virtual and {goodput(ENGINE, MPTCP_M12)} in real time.",
-        "Linux receives the same request for 200 KiB. It doubles the size and charges the memory "
-        "of each segment against it, so its windows differ. The entry linux-today varies the "
-        "requested size.",
-        real_time.lateness(results),
-    ]
+def _measured(results: Results) -> dict[str, object]:
+    return {"goodput": GOODPUT.texts(results, at), "lateness": real_time.lateness(results)}
 
 
 PANELS = {
-    **{
-        f"Delay of a block: {hosts}": (
-            "Share of blocks delivered within a given delay. Curves further left are faster. "
-            "The three panels have the same axes.",
-            _delays(hosts),
-        )
-        for hosts in HOSTS
-    },
-    "Goodput": (
-        "Where a bar of MPTCP is below that of TCP over WiFi, adding a path does harm.",
-        _bars(GOODPUT),
-    ),
-    "Mean delay of a block": ("On a logarithmic scale.", _bars(MEAN_OF_BLOCK)),
-    "Lateness of the emulator": (
-        "One point for each run in real time. Beyond the grey lines, a run would be invalid.",
-        _draw_lateness,
-    ),
+    **{f"Delay of a block: {hosts}": _delays(hosts) for hosts in HOSTS},
+    "Goodput": _bars(GOODPUT),
+    "Mean delay of a block": _bars(MEAN_OF_BLOCK),
+    "Lateness of the emulator": _draw_lateness,
 }
 
 ENTRY = Entry(
-    parameters=parameters("""
-        WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
-        3G | <path.3g> (2 s) | as in nsdi12-fig7
-        jitter of 3G | order of packets kept | as in nsdi12-fig7
-        both buffers | <connection.*_buffer> | as in nsdi12-fig7
-        block | <connection.*.block_size> | NSDI'12
-    """)
-    + real_time.PARAMETERS,
-    quick=Tier("quick", seeds=3, measured_s=20, warm_up_s=2),
-    full=Tier("full", seeds=10, measured_s=60),
     design=joined(*(grid(_cell, hosts=(hosts,), curve=curves(hosts)) for hosts in HOSTS)),
-    not_varied_because=REAL_TIME,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("hosts; curve", "3g", (GOODPUT, MEAN, P50, P95, P99)),
-    notes=_notes,
+    measured=_measured,
 )

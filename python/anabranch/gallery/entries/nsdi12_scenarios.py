@@ -12,10 +12,8 @@ from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_eac
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Style
 from anabranch.results.claims import Measure
@@ -27,13 +25,13 @@ MEMORY, QUEUE, SHORT = "memory", "receive queue", "short flows"
 TCP = "TCP"
 _MEMORY = FIXED, M3, M34 = "fixed buffers", "M3", "M3,4"
 STYLES = {
-    TCP_WIFI: Style(BLUE, "-", "o"),
-    TCP: Style(BLUE, "-", "o"),
-    MPTCP: Style(RED, (0, (4, 1.5)), "s"),
-    MPTCP_M12: Style(GREEN, "-", "^"),
-    FIXED: Style(PURPLE, (0, (6, 1.5, 1, 1.5)), "v"),
-    M3: Style(ORANGE, (0, (2, 1)), "D"),
-    M34: Style(GREEN, "-", "^"),
+    TCP_WIFI: Style(BLUE),
+    TCP: Style(BLUE),
+    MPTCP: Style(RED, "s--"),
+    MPTCP_M12: Style(GREEN, "^-"),
+    FIXED: Style(PURPLE, "v-."),
+    M3: Style(ORANGE, "D.."),
+    M34: Style(GREEN, "^-"),
 }
 WEAK_BUFFERS_KB = (100, 200, 400, 1000)
 FAST_BUFFERS_KB = (100, 200, 400, 800)
@@ -139,22 +137,20 @@ def _queue_grows(results: Results) -> str | None:
     return None
 
 
-_goodput_claim = partial(claim, where="goodput")
-
 CLAIMS = {
-    "E3.weak-3g-harms": _goodput_claim(
+    "E3.weak-3g-harms": claim(
         _over_tcp("MPTCP / TCP over WiFi", WEAK, MPTCP, TCP_WIFI),
         needs=_carried("3g", *at.every(WEAK, MPTCP, WEAK_BUFFERS_KB)),
     ),
-    "E3.weak-3g-cured": _goodput_claim(
+    "E3.weak-3g-cured": claim(
         _over_tcp("MPTCP+M1,2 / TCP over WiFi", WEAK, MPTCP_M12, TCP_WIFI),
         needs=_carried("3g", *at.every(WEAK, MPTCP_M12, WEAK_BUFFERS_KB)),
     ),
-    "E3.unequal": _goodput_claim(
+    "E3.unequal": claim(
         _over_tcp("MPTCP+M1,2 / TCP over the faster link", UNEQUAL, MPTCP_M12, TCP),
         needs=_carried("two", *at.every(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB)),
     ),
-    "E3.symmetric": _goodput_claim(
+    "E3.symmetric": claim(
         at_every(
             "|with M1,2 / without − 1|",
             FAST_BUFFERS_KB,
@@ -204,7 +200,7 @@ def _draw_memory(results: Results, axes: panels.Axes) -> None:
     axes.set_ylabel("send + receive buffer at the end (MB)")
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     memory = "; ".join(f"{c} {np.median(_memory_of(c)(results)):.2f} MB" for c in _MEMORY)
 
     def waiting(count: int) -> str:
@@ -215,75 +211,41 @@ def _notes(results: Results) -> list[str]:
     three = at(SYMMETRIC, MPTCP, 200)
     shares = [part(name).values(three)(results) for name in ("one", "two", "three")]
     most = np.median(np.max(shares, axis=0))
-    return [
-        f"Buffers at the end, send and receive together: {memory}.",
-        f"Receive queue: {'; '.join(map(waiting, SUBFLOWS))}. The engine keeps one sorted run for "
-        "each subflow and appends nearly all out-of-order segments to these runs; the rest goes to "
-        "a tree. The engine does not contain the paper's slow algorithm, a scan of the whole "
-        "queue.",
-        f"Over three equal links with 200 kB, one link carries {most:.0%} of the bytes. It holds "
-        "the whole window, in flight and in its queue. The smoothed round-trip times of the other "
-        "links were last measured in slow start with full queues, and do not age. The scheduler "
-        "therefore never prefers these links.",
-        "The links of 1 Gbit/s run at a tenth of their rate, with the same round-trip time.",
-    ]
+    return {"memory": memory, "waiting": "; ".join(map(waiting, SUBFLOWS)), "most": most}
 
 
 PANELS = {
-    "WiFi and 3G of 50 kbit/s": (
-        "M1,2 keep a nearly useless path from doing harm.",
-        _over_buffers(WEAK, TCP_WIFI, WEAK_BUFFERS_KB),
-    ),
-    "Unequal links": ("100 and 10 Mbit/s.", _over_buffers(UNEQUAL, TCP, FAST_BUFFERS_KB)),
-    "Three equal links": (
-        "M1,2 have nothing to repair: goodput is the same with and without them.",
-        _over_buffers(SYMMETRIC, TCP, FAST_BUFFERS_KB),
-    ),
-    "Memory": ("Buffers at the end of the run, and goodput.", _draw_memory),
-    "Short flows": (
-        "Above 1, two links are faster.",
-        panels.points(
-            FILES_KB,
-            lambda _, kb: _flow_ratio(kb),
-            {MPTCP: STYLES[MPTCP]},
-            "size of the file (kB)",
-            "time of TCP / time of MPTCP",
-            ticks=FILES_KB,
-            bottom=None,
-            lines={1: "TCP"},
-        ),
+    "WiFi and 3G of 50 kbit/s": _over_buffers(WEAK, TCP_WIFI, WEAK_BUFFERS_KB),
+    "Unequal links": _over_buffers(UNEQUAL, TCP, FAST_BUFFERS_KB),
+    "Three equal links": _over_buffers(SYMMETRIC, TCP, FAST_BUFFERS_KB),
+    "Memory": _draw_memory,
+    "Short flows": panels.points(
+        FILES_KB,
+        lambda _, kb: _flow_ratio(kb),
+        {MPTCP: STYLES[MPTCP]},
+        "size of the file (kB)",
+        "time of TCP / time of MPTCP",
+        ticks=FILES_KB,
+        bottom=None,
+        lines={1: "TCP"},
     ),
 }
 
 ENTRY = Entry(
-    parameters=parameters(f"""
-        weak 3G | <path.3g in weak-3g*>; WiFi of figure 4 | rate: NSDI'12; else this project
-        fast links | <path.one in three-equal-links*> | this project; scaled from 1 Gbit/s to 1/10
-        unequal links | <path.*.rate in unequal-links*> | this project; scaled to 1/10
-        memory | WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured
-        receive queue | 2, 4, 8 paths of <path.*.rate in receive-queue*>, 10 to 40 ms RTT
-        short flows | one request of 200 bytes over a new connection, two fast links
-    """)
-    + wifi_3g.STACK_PARAMETERS,
-    quick=Tier("quick", seeds=5, measured_s=20),
+    constants={"configured_kb": CONFIGURED_KB},
     design=joined(
         grid(_cell, network=(WEAK,), size=WEAK_BUFFERS_KB, curve=(TCP_WIFI, MPTCP, MPTCP_M12)),
         grid(
-            _cell,
-            network=(UNEQUAL, SYMMETRIC),
-            size=FAST_BUFFERS_KB,
-            curve=(TCP, MPTCP, MPTCP_M12),
+            _cell, network=(UNEQUAL, SYMMETRIC), size=FAST_BUFFERS_KB, curve=(TCP, MPTCP, MPTCP_M12)
         ),
         grid(_cell, network=(MEMORY,), size=(CONFIGURED_KB,), curve=_MEMORY),
         grid(_cell, network=(QUEUE,), size=SUBFLOWS, curve=(MPTCP,)),
         grid(_cell, network=(SHORT,), size=FILES_KB, curve=(TCP, MPTCP)),
     ),
-    uncertain_parameters={**LINKS, **BUFFERS},
-    source=wifi_3g.NSDI12_SYSTEM,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), metrics.REINJECTIONS)
     ),
-    notes=_notes,
+    measured=_measured,
 )

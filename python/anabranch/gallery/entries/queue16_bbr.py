@@ -13,7 +13,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.measures import by_seed, in_words, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS, access, flow, network_path
-from anabranch.gallery.shared.uncertain import QUEUES
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -21,11 +20,7 @@ from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Connection
 
 BBR, BBR3, CUBIC, LIA = "BBR", "BBR version 3", "CUBIC", "LIA"
-STYLES = {
-    BBR: Style(GREEN, "-", "o"),
-    BBR3: Style(BLUE, (0, (4, 1.5)), "s"),
-    CUBIC: Style(RED, (0, (2, 1)), "D"),
-}
+STYLES = {BBR: Style(GREEN), BBR3: Style(BLUE, "s--"), CUBIC: Style(RED, "D..")}
 _CONTROL = {BBR: "bbr", BBR3: "bbr3", CUBIC: "cubic_linux", LIA: "lia"}
 
 LOSS, BUFFER, FAIR, NEXT, MULTIPATH = "loss", "buffer", "five flows", "next to CUBIC", "multipath"
@@ -189,25 +184,18 @@ CLAIMS = {
 }
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     next_to = "; ".join(
         f"queue of {size} products: {_shares(results, (BBR, BBR3), NEXT, size)}" for size in BDPS
     )
     buffers = "; ".join(
         f"{size} kB: {in_words(results, STYLES, partial(_rtt_s, size=size))}" for size in BUFFERS_KB
     )
-    return [
-        f"Median round-trip times in s of eight flows, {buffers}.",
-        f"Share next to one CUBIC flow, {next_to}.",
-        "Share of two subflows over one bottleneck, next to a TCP flow with the same congestion "
-        f"control (LIA: next to NewReno): {_shares(results, (*STYLES, LIA), MULTIPATH)}.",
-        "At 128 kbit/s, a segment lasts 94 ms. Eight flows with four segments in flight, which is "
-        "BBR's smallest window, have a queue of three seconds.",
-        "Version 3 fills these buffers: its estimate of the round-trip time contains the queue of "
-        "the start, and probing it leaves half of the estimated product in flight instead of four "
-        "segments.",
-        "The source states no buffer for figure 8. Here the queue is one bandwidth-delay product.",
-    ]
+    return {
+        "buffers": buffers,
+        "next_to": next_to,
+        "multipath": _shares(results, (*STYLES, LIA), MULTIPATH),
+    }
 
 
 def _shares(results: Results, curves: Sequence[str], experiment: str, size: float = 0.0) -> str:
@@ -215,72 +203,42 @@ def _shares(results: Results, curves: Sequence[str], experiment: str, size: floa
 
 
 PANELS = {
-    "Random losses": (
-        "Goodput over the largest possible one.",
-        panels.points(
-            LOSSES_PERCENT,
-            _of_possible,
-            STYLES,
-            "loss rate (%)",
-            "goodput / possible",
-            ticks=LOSSES_PERCENT,
-            lines={1: ""},
-        ),
+    "Random losses": panels.points(
+        LOSSES_PERCENT,
+        _of_possible,
+        STYLES,
+        "loss rate (%)",
+        "goodput / possible",
+        ticks=LOSSES_PERCENT,
+        lines={1: ""},
     ),
-    "Large buffers": (
-        "Eight flows over 128 kbit/s.",
-        panels.points(
-            BUFFERS_KB,
-            _rtt_s,
-            STYLES,
-            "buffer (kB)",
-            "median round-trip time (s)",
-            ticks=BUFFERS_KB,
-        ),
+    "Large buffers": panels.points(
+        BUFFERS_KB, _rtt_s, STYLES, "buffer (kB)", "median round-trip time (s)", ticks=BUFFERS_KB
     ),
-    "Next to CUBIC": (
-        "Share of one flow next to a CUBIC flow.",
-        panels.points(
-            BDPS,
-            lambda curve, size: share(curve, NEXT, size),
-            {curve: STYLES[curve] for curve in (BBR, BBR3)},
-            "queue (bandwidth-delay products)",
-            "share",
-            ticks=BDPS,
-            lines={0.5: "equal"},
-            top=1,
-        ),
+    "Next to CUBIC": panels.points(
+        BDPS,
+        lambda curve, size: share(curve, NEXT, size),
+        {curve: STYLES[curve] for curve in (BBR, BBR3)},
+        "queue (bandwidth-delay products)",
+        "share",
+        ticks=BDPS,
+        lines={0.5: "equal"},
+        top=1,
     ),
-    "Two subflows next to one TCP flow": (
-        "Over one bottleneck, with the same congestion control.",
-        panels.bars(
-            ("two subflows",),
-            lambda curve, _: share(curve, MULTIPATH),
-            {**STYLES, LIA: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "^")},
-            "share",
-            lines={0.5: "equal", 2 / 3: "as two flows"},
-            top=1,
-        ),
+    "Two subflows next to one TCP flow": panels.bars(
+        ("two subflows",),
+        lambda curve, _: share(curve, MULTIPATH),
+        {**STYLES, LIA: Style(ORANGE, "^-.")},
+        "share",
+        lines={0.5: "equal", 2 / 3: "as two flows"},
+        top=1,
     ),
 }
 
 ENTRY = Entry(
-    parameters="""
-        losses | one flow over 100 Mbit/s, RTT 100 ms | figure 8
-        queue with losses | <path.link.limit in loss_*> (one bandwidth-delay product)
-        buffers | eight flows over 128 kbit/s, RTT 40 ms | figure 10
-        sizes of the buffer | 50, 100, 200, 400 kB
-        equal shares | five flows over 100 Mbit/s, RTT 10 ms, one after the other | figure 6
-        next to CUBIC | two flows over 10 Mbit/s, RTT 40 ms; queue of 1, 2, 4, 8 products
-        subflows | two subflows and a TCP flow over 20 Mbit/s, RTT 40 ms; queue of one product
-        buffers of hosts | 32 MB, on the platform linux; subflows: those of the engine
-    """,
-    quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=20),
-    full=Tier("full", seeds=20, measured_s=100, warm_up_s=20),
     design=cells,
-    uncertain_parameters=QUEUES,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("experiment; size; curve: congestion control", "link", (GOODPUT,)),
-    notes=_notes,
+    measured=_measured,
 )

@@ -8,17 +8,16 @@ from anabranch.gallery.claims import Quantity, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, share
 from anabranch.gallery.shared.connections import network_path, outages, upload
-from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Cbr, Connection
 
 CUBIC, BBR, BACKUP, ENGINE = "Linux, CUBIC", "Linux, BBR", "Linux, 5G as backup", "engine"
 STYLES = {
-    CUBIC: Style(RED, "-", "s"),
-    BBR: Style(ORANGE, (0, (4, 1.5)), "D"),
-    BACKUP: Style(BLUE, (0, (1, 1)), "v"),
-    ENGINE: Style(GREEN, "-", "o"),
+    CUBIC: Style(RED, "s-"),
+    BBR: Style(ORANGE, "D--"),
+    BACKUP: Style(BLUE, "v:"),
+    ENGINE: Style(GREEN),
 }
 MESSAGES, STREAM = "messages", "stream"
 _WORKLOADS = {
@@ -29,7 +28,7 @@ NEVER, SHORT = "WAN stays", "WAN is away for 20 s"
 TWELVE, EIGHTEEN = "WAN is silent for 12 min", "WAN is silent for 18 min"
 _SILENT_S = {TWELVE: 12 * 60, EIGHTEEN: 18 * 60}
 AT_S, AWAY_S = 10, 20
-_MEASURED_S, SILENT_LASTS_S = 600, 2400
+SILENT_LASTS_S = 2400
 """Shares are those of whole runs, so most of a run lies after the failure."""
 WAN = share("wan", "WAN")
 
@@ -84,55 +83,34 @@ CLAIMS = {
 }
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def shares(event: str, load: str) -> str:
         text = WAN.texts(results, partial(at, event=event, load=load))
         found = "; ".join(f"{stack} {text(stack)}" for stack in STYLES)
         return f"WAN's share of {load}, if {event}: {found}."
 
-    return [
-        *(shares(event, load) for event in (NEVER, SHORT) for load in _WORKLOADS),
-        "Linux takes the subflow whose queue drains first. If several are empty, it takes the "
-        "oldest. A subflow that is opened again is the youngest, so it carries data only while the "
-        "others wait for acknowledgements.",
-        "The reports state neither rates nor delays, so both paths are choices of this project.",
-    ]
+    return {
+        "shares": "\n\n".join(
+            shares(event, load) for event in (NEVER, SHORT) for load in _WORKLOADS
+        )
+    }
 
-
-_QUICK = Tier("quick", seeds=5, measured_s=_MEASURED_S)
-_LASTS_S = _QUICK.warm_up_s + _QUICK.measured_s
 
 PANELS = {
-    f"WAN's share: {load}": (
-        f"Share of the bytes of {load} that leave over WAN.",
-        panels.bars_of(
-            {"no failure": NEVER, "away for 20 s": SHORT}, WAN, partial(at, load=load), STYLES
-        ),
+    f"WAN's share: {load}": panels.bars_of(
+        {"no failure": NEVER, "away for 20 s": SHORT}, WAN, partial(at, load=load), STYLES
     )
     for load in _WORKLOADS
 }
 
 ENTRY = Entry(
-    parameters=f"""
-        WAN | <path.wan>
-        5G | <path.5g>
-        short failure | WAN's address is removed at {AT_S} s and added {AWAY_S} s later
-        silence | WAN loses everything from {AT_S} s for 12 or 18 min, unnoticed; 5G is a backup
-        runs | {_LASTS_S} s, with silences {SILENT_LASTS_S} s; shares are those of whole runs
-        messages | upload of 200 B every 100 ms
-        stream | upload of 2 Mbit/s in blocks of 8 KiB
-        Linux | the model of Linux 6.18, with tuned buffers and its scheduler
-        engine | full_mesh and min_rtt, with the engine's own buffers
-    """,
-    quick=_QUICK,
-    full=Tier("full", seeds=20, measured_s=_MEASURED_S),
+    constants={"at_s": AT_S, "away_s": AWAY_S},
     design=joined(
         grid(cell, event=(NEVER, SHORT), load=_WORKLOADS, stack=STYLES),
         grid(cell, event=(TWELVE, EIGHTEEN), stack=(BACKUP,), load=(MESSAGES,)),
     ),
-    uncertain_parameters=LINKS,
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("event; load; stack", "wan", (WAN, GOODPUT)),
-    notes=_notes,
+    measured=_measured,
 )

@@ -23,10 +23,10 @@ from anabranch.words import listed
 TCP, LIA, UNCOUPLED = "TCP", "LIA", "uncoupled NewReno"
 ONE_WAY = "LIA, half of the hosts send"
 STYLES = {
-    TCP: Style(BLUE, (0, (2, 1)), "D"),
-    LIA: Style(GREEN, "-", "o"),
-    UNCOUPLED: Style(RED, (0, (4, 1.5)), "s"),
-    ONE_WAY: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "v"),
+    TCP: Style(BLUE, "D.."),
+    LIA: Style(GREEN),
+    UNCOUPLED: Style(RED, "s--"),
+    ONE_WAY: Style(ORANGE, "v-."),
 }
 MOST = 8
 SUBFLOWS = {TCP: (1,), LIA: (2, 3, 4, MOST), UNCOUPLED: (2, 4, MOST), ONE_WAY: (MOST,)}
@@ -205,8 +205,8 @@ def _draw_shares(results: Results, axes: panels.Axes) -> None:
 
 _RANKED = {
     (TCP, 1): STYLES[TCP],
-    (LIA, 2): Style(SKY, (0, (6, 1.5, 1, 1.5)), "v"),
-    (LIA, 4): Style(ORANGE, (0, (4, 1.5)), "s"),
+    (LIA, 2): Style(SKY, "v-."),
+    (LIA, 4): Style(ORANGE, "s--"),
     (LIA, MOST): STYLES[LIA],
 }
 
@@ -242,64 +242,32 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "subflows", *_COLUMNS), tuple(row(*case) for case in _CELLS))
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     single, eight = (mean(share(*case), 100)(results).text() for case in (_ONE, _EIGHT))
-    return [
-        f"Of the optimum, TCP reaches {single} % and LIA with eight subflows {eight} %.",
-        "Each seed draws a permutation of the hosts, and a route for each subflow. Hosts in "
-        "different pods have four routes, hosts of one pod two, and hosts at one switch one. "
-        "Subflows may share a route.",
-        "The drawn routes allow a mean of "
-        + listed(f"{allowed(LIA, n)(results).mean() * 100:.0f} %" for n in ALL_COUNTS)
-        + f" with {listed(ALL_COUNTS)} subflows, if every flow is split in the best "
-        "way. Collisions alone therefore explain what TCP loses.",
-        "The optimum is the line rate of a host, less the headers of TCP. No flow reaches it: the "
-        "same cable carries the acknowledgements of the flow that the host receives, and the "
-        "options of Multipath TCP take the place of payload.",
-    ]
+    return {
+        "single": single,
+        "eight": eight,
+        "allowed": listed(f"{allowed(LIA, n)(results).mean() * 100:.0f} %" for n in ALL_COUNTS),
+    }
 
 
 PANELS = {
-    "Goodput by the number of subflows": (
-        "Mean over 16 flows. Each seed draws a permutation and routes.",
-        _draw_shares,
-    ),
-    "Flows by rank": (
-        "Goodput of the flows of a run, the slowest first; means over seeds.",
-        _draw_ranked,
-    ),
-    "Fairness": (
-        "The slowest of 16 flows, and Jain's index.",
-        panels.bars(
-            {"slowest flow / optimum": worst, "Jain's index": jain},
-            lambda words, of: mean(of(*_CASES[words])),
-            dict(zip(_CASES, _RANKED.values(), strict=True)),
-            "",
-            top=1.05,
-        ),
+    "Goodput by the number of subflows": _draw_shares,
+    "Flows by rank": _draw_ranked,
+    "Fairness": panels.bars(
+        {"slowest flow / optimum": worst, "Jain's index": jain},
+        lambda words, of: mean(of(*_CASES[words])),
+        dict(zip(_CASES, _RANKED.values(), strict=True)),
+        "",
+        top=1.05,
     ),
 }
 
 ENTRY = Entry(
-    parameters="""
-        topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4: this project
-        rate of all cables | 100 Mbit/s in each direction | this project: NSDI'11 has up to 99
-            Mbit/s for each host
-        delay of each cable | 20 µs
-        queues | 100 packets, drop-tail
-        traffic | a random permutation of the hosts, bulk | SIGCOMM'11, NSDI'11
-        routes | each subflow takes one of the shortest routes at random | SIGCOMM'11 (ECMP)
-        subflows | 1 (TCP), 2, 3, 4 and 8
-        TCP | NewReno
-        half of the hosts send | 8 flows from two pods to the other two; an arm
-        start of a flow | within the first 100 ms, drawn
-    """,
-    quick=Tier("quick", seeds=5, measured_s=1, warm_up_s=1),
-    full=Tier("full", seeds=20, measured_s=8, warm_up_s=2),
+    constants={"counts": listed(ALL_COUNTS)},
     design=lambda tier: [_cell(tier, *case) for case in _CELLS],
-    uncertain_parameters={"all delays": "path.*.delay", "all queues": "path.*.limit"},
     claims=named(CLAIMS),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=_overview,
-    notes=_notes,
+    measured=_measured,
 )

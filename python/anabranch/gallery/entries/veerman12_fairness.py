@@ -10,18 +10,13 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.shared import veerman12
-from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 
 LIA, UNCOUPLED, TCP = "LIA", "uncoupled NewReno", "TCP"
-STYLES = {
-    LIA: Style(GREEN, "-", "o"),
-    UNCOUPLED: Style(RED, (0, (4, 1.5)), "s"),
-    TCP: Style(BLUE, (0, (2, 1)), "D"),
-}
+STYLES = {LIA: Style(GREEN), UNCOUPLED: Style(RED, "s--"), TCP: Style(BLUE, "D..")}
 LIA_CUBIC = "LIA, TCP with CUBIC"
 """As `LIA`, but TCP has the congestion control that was the default of the slides' kernel."""
 
@@ -93,20 +88,15 @@ def _carried(*curves: str, networks: Sequence[str] = tuple(_ROUTES)) -> Needs:
     return carried(("main-0", "main-1"), *cells)
 
 
-_SAME_TOTAL = "in theory, every connection has the same total"
-
 CLAIMS = {
-    "E9.fairness-lia": claim(
-        _next_to(LIA), needs=_carried(LIA, networks=(ONE_LINK,)), where=ONE_LINK
-    ),
+    "E9.fairness-lia": claim(_next_to(LIA), needs=_carried(LIA, networks=(ONE_LINK,))),
     "E9.fairness-uncoupled": claim(
-        _next_to(UNCOUPLED), needs=_carried(UNCOUPLED, networks=(ONE_LINK,)), where=ONE_LINK
+        _next_to(UNCOUPLED), needs=_carried(UNCOUPLED, networks=(ONE_LINK,))
     ),
-    "E9.fairness-control": claim(_next_to(TCP), where=ONE_LINK),
+    "E9.fairness-control": claim(_next_to(TCP)),
     "E9.fairness-below-theory": claim(
         for_each("TCP's mean share / theory, {}", _TWO_LINKS, _over_theory),
         needs=_carried(LIA, networks=_TWO_LINKS),
-        where=_SAME_TOTAL,
     ),
     "E9.fairness-a-bit-unfair": claim(
         for_each(
@@ -116,7 +106,6 @@ CLAIMS = {
             "TCP's mean share / theory, next to LIA in every network",
         ),
         needs=_carried(LIA),
-        where=_SAME_TOTAL,
     ),
     "E9.fairness-a-bit-unfair-cubic": claim(
         for_each(
@@ -126,7 +115,6 @@ CLAIMS = {
             "TCP's mean share / theory, TCP with CUBIC next to LIA in every network",
         ),
         needs=_carried(LIA_CUBIC),
-        where=_SAME_TOTAL,
     ),
     "E9.fairness-coupling-helps": claim(
         for_each(
@@ -178,50 +166,25 @@ def _draw_over_time(results: Results, axes: panels.Axes) -> None:
     )
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     def shares(network: str) -> str:
         lia, uncoupled = (share(c, network)(results).mean() for c in (LIA, UNCOUPLED))
         found = f"{LIA} {lia:.2f}, {UNCOUPLED} {uncoupled:.2f}"
         return f"{network}: {found}, theory {THEORY[network]:.2f}"
 
-    return [
-        f"TCP's mean share of its link — {'; '.join(map(shares, _ROUTES))}.",
-        "In theory, all links are one pool, and every connection has the same total. With TCP on "
-        "one of two links, Multipath TCP would then have to leave the shared link to TCP. LIA "
-        "keeps a window on the shared link and lets it grow slowly, to find out whether the link "
-        "is still busy. OLIA was designed to avoid this.",
-        "With TCP on both links, Multipath TCP gains nothing by moving traffic, and TCP has no "
-        "less than in theory. The slides' finding, “far below”, thus occurs in one of the two "
-        "networks. The slides do not say which network they used.",
-    ]
+    return {"shares": "; ".join(map(shares, _ROUTES))}
 
 
-PANELS = {
-    "TCP's share of its link": (
-        "Means over seeds with 95 % intervals. The dashed lines are the theory.",
-        _draw_shares,
-    ),
-    "Two links, TCP on one": ("Goodput in bins of one second, first seed.", _draw_over_time),
-}
+PANELS = {"TCP's share of its link": _draw_shares, "Two links, TCP on one": _draw_over_time}
 
 ENTRY = Entry(
-    parameters=veerman12.with_stack(f"""
-        links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
-        access | 10 Gbit/s, 1 ms of the RTT, equal for all
-        buffers | {BUFFER_MB:g} MB each | slides: LAN throughput
-        TCP | NewReno | this project: LIA with one subflow is NewReno
-        TCP in one arm | CUBIC | this project: the default of the slides' kernel
-        theory | all connections have the same total | this project: RFC 6356 §2
-    """),
-    quick=Tier("quick", seeds=10, measured_s=40),
+    constants={"scale": veerman12.SCALE, "buffer_mb": BUFFER_MB},
     design=joined(
         grid(_cell, network=_ROUTES, curve=(LIA, UNCOUPLED, LIA_CUBIC)),
         grid(_cell, network=(ONE_LINK,), curve=(TCP,)),
     ),
-    uncertain_parameters={**LINKS, **BUFFERS, **START},
-    source=veerman12.source("congestion_control"),
     claims=veerman12.at_scale(named(CLAIMS)),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview("network; curve; connection", "main-0", (GOODPUT,)),
-    notes=_notes,
+    measured=_measured,
 )

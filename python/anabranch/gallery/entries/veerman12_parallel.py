@@ -9,9 +9,7 @@ from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
 from anabranch.gallery.entry import Cell, Entry, Factors, Tier
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
-from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
@@ -20,11 +18,7 @@ from anabranch.scenarios.scenario import Bulk, Connection
 
 MPTCP = "MPTCP"
 EVEN, RIGHT = "TCP, 1:1", "TCP, 4:1"
-STYLES = {
-    MPTCP: Style(GREEN, "-", "o"),
-    EVEN: Style(ORANGE, (0, (4, 1.5)), "s"),
-    RIGHT: Style(BLUE, (0, (2, 1)), "D"),
-}
+STYLES = {MPTCP: Style(GREEN), EVEN: Style(ORANGE, "s--"), RIGHT: Style(BLUE, "D..")}
 FILE, SHARED = "file", "beside TCP"
 FLOWS = (2, 4, 8)
 _PARTS = {EVEN: 1 / 2, RIGHT: 4 / 5}
@@ -151,64 +145,42 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "flows", "rate of the file (Mbit/s)", "share of TCP"), tuple(rows))
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     slow = float(np.median(file_mbps(EVEN, max(FLOWS))(results)))
-    return [
-        "GridFTP opens several TCP connections for one file. Here half of them cross each link. "
-        "Each flow carries an equal part of what its link gets: half of the file (1:1), or four "
-        "fifths over the large link (4:1). The rates are 3.3:1.",
-        f"With an even split, the file waits for the small link: {slow:.0f} Mbit/s are "
-        f"{slow / (2 * SMALL_GBPS * 1000 / veerman12.SCALE) * 100:.0f} % of twice its rate.",
-    ]
+    return {"slow": slow, "of_twice": slow / (2 * SMALL_GBPS * 1000 / veerman12.SCALE) * 100}
 
 
 PANELS = {
-    "A file of 2 GB over both links": (
-        "Size over the time until the last part has arrived.",
-        panels.points(
-            FLOWS,
-            lambda curve, flows: median(file_mbps(curve, 1 if curve == MPTCP else flows)),
-            {curve: STYLES[curve] for curve in (EVEN, RIGHT, MPTCP)},
-            "parallel flows of TCP",
-            "rate of the file (Mbit/s)",
-            ticks=FLOWS,
-            top=140,
-            lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / veerman12.SCALE: "sum of\nthe links"},
-        ),
+    "A file of 2 GB over both links": panels.points(
+        FLOWS,
+        lambda curve, flows: median(file_mbps(curve, 1 if curve == MPTCP else flows)),
+        {curve: STYLES[curve] for curve in (EVEN, RIGHT, MPTCP)},
+        "parallel flows of TCP",
+        "rate of the file (Mbit/s)",
+        ticks=FLOWS,
+        top=140,
+        lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / veerman12.SCALE: "sum of\nthe links"},
     ),
-    "TCP next to them, on the large link": (
-        "Share of one TCP flow. Half would be the share of the other connection.",
-        panels.bars(
-            ("large link",),
-            lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),
-            {words: STYLES[curve] for words, (curve, _) in _NEXT_TO_TCP.items()},
-            "share of one TCP flow",
-            top=1,
-            lines={0.5: "half"},
-        ),
+    "TCP next to them, on the large link": panels.bars(
+        ("large link",),
+        lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),
+        {words: STYLES[curve] for words, (curve, _) in _NEXT_TO_TCP.items()},
+        "share of one TCP flow",
+        top=1,
+        lines={0.5: "half"},
     ),
 }
 
 ENTRY = Entry(
-    parameters=(
-        *parameters(f"""
-        links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”
-        parallel flows | 2, 4 and 8, half of them on each link
-        splits | half of the file on each link; four fifths on the large one
-        file | {FILE_MB} MB
-        buffers | {BUFFER_MB:g} MB for each connection | slides: the rule
-        TCP | NewReno
-    """),
-        veerman12.SCALING,
-        *(each for each in veerman12.STACK_PARAMETERS if each.name != "workload"),
-    ),
-    quick=Tier("quick", seeds=5, measured_s=50, warm_up_s=10),
-    full=Tier("full", seeds=20, measured_s=110, warm_up_s=10),
+    constants={
+        "scale": veerman12.SCALE,
+        "rtt_ms": RTT_MS,
+        "file_mb": FILE_MB,
+        "buffer_mb": BUFFER_MB,
+    },
     design=cells,
-    uncertain_parameters={**LINKS, **BUFFERS},
-    source=veerman12.source(),
     claims=veerman12.at_scale(named(CLAIMS)),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=_overview,
-    notes=_notes,
+    measured=_measured,
 )

@@ -10,7 +10,6 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, 
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS
-from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Style
 from anabranch.results.folder import Factor, Results
 
@@ -96,119 +95,73 @@ CLAIMS = {
         ),
         needs=carried((*_NEAR, "far"), *_THREE),
     ),
-    "E9.lan-wan": claim(
-        _over("", [(_TEN, _RULE)]),
-        needs=carried(("wan", "lan"), _TEN),
-        where="goodput, buffers as Linux counts them; 17.5 MB is the rule's buffer",
-    ),
+    "E9.lan-wan": claim(_over("", [(_TEN, _RULE)]), needs=carried(("wan", "lan"), _TEN)),
 }
 
 STYLES = {
     SLOW_START: Style(BLUE),
-    HYSTART: Style(RED, (0, (4, 1.5)), "s"),
+    HYSTART: Style(RED, "s--"),
     TWO_LINKS: Style(BLUE),
-    THREE_LINKS: Style(GREEN, (0, (4, 1.5)), "^"),
+    THREE_LINKS: Style(GREEN, "^--"),
 }
 _curves = partial(panels.curves, STYLES)
 
 
-def _notes(results: Results) -> list[str]:
+def _measured(results: Results) -> dict[str, object]:
     limits = veerman12.limited(results, _RISING)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(
         GOODPUT.values(at(THROUGHPUT, curve, MIN_BUFFER_MB))(results).min()
         for curve in (SLOW_START, HYSTART)
     )
-    return [
-        f"Limits of throughput — {limits}. LIA needs about n²·w/2 round trips to recover from a "
-        f"loss: {RECOVERY_S:.0f} s for two windows of 1 Gbit/s × {RTT_MS} ms at "
-        f"1/{veerman12.SCALE}. Where a claim judges 90 % of the sum, runs measure {_LONG_S} s or "
-        "more. A queue of one bandwidth-delay product keeps a link busy even with half a window.",
-        f"With exactly the rule's buffer, the worst seed has {worst:.1f} Mbit/s. A loss on the "
-        "small link holds up the data-level acknowledgement until the buffer is full, and the data "
-        "in flight on the large link drains. If a loss on the large link is detected at this "
-        "moment, the window falls to half of the data in flight (RFC 5681), which is next to "
-        "nothing. With twice the buffer, this does not happen.",
-        "Bytes on the near links wait for bytes sent earlier on the far link, so the buffer "
-        "empties about once per round-trip time of the far link. With three links, 1.3 Gbit/s × "
-        f"{FAR_RTT_MS} ms = {latest_mb:.0f} MB give at least the goodput of the two near links "
-        "alone. The claim holds for buffers well below this size and fails above it.",
-        f"The rule for buffers gives {MIN_BUFFER_MB:g} MB for 0.3 + 1 Gbit/s; the slides say 10.8.",
-        "With an empty queue, a LAN and a WAN together need 2 Gbit/s × 35 ms = 8.75 MB, so 10 MB "
-        "of payload are enough. Linux charges its bookkeeping to the same buffer, and its window "
-        "does not move while data waits beyond a hole, so 10 MB are too small as Linux counts "
-        "them.",
-    ]
+    return {"limits": limits, "worst": worst, "latest_mb": latest_mb}
 
 
 PANELS = {
-    "0.3 + 1 Gbit/s at 35 ms": (
-        "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
-        veerman12.over_buffers(
-            _curves(SLOW_START, HYSTART), MIN_BUFFER_MB, 5, {SUM_MBPS: "sum of the rates"}
-        ),
+    "0.3 + 1 Gbit/s at 35 ms": veerman12.over_buffers(
+        _curves(SLOW_START, HYSTART), MIN_BUFFER_MB, 5, {SUM_MBPS: "sum of the rates"}
     ),
-    "0.3 + 1 Gbit/s, and 10 Gbit/s at 202 ms": (
-        "Where the curve of three links lies below that of two, the far link does harm.",
-        panels.over(
-            "buffer_mb",
-            GOODPUT,
-            _curves(TWO_LINKS, THREE_LINKS),
-            veerman12.BUFFER,
-            ticks=ADVANCED_MB,
-            lines={SUM_MBPS: "sum of the two links"},
-        ),
+    "0.3 + 1 Gbit/s, and 10 Gbit/s at 202 ms": panels.over(
+        "buffer_mb",
+        GOODPUT,
+        _curves(TWO_LINKS, THREE_LINKS),
+        veerman12.BUFFER,
+        ticks=ADVANCED_MB,
+        lines={SUM_MBPS: "sum of the two links"},
     ),
-    "Three links: throughput by link": (
-        "Throughput by path, first seed.",
-        veerman12.draw_paths(
-            {f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
-            {"small": SKY, "large": BLUE, "far": GREEN},
-        ),
+    "Three links: throughput by link": veerman12.draw_paths(
+        {f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
+        {"small": SKY, "large": BLUE, "far": GREEN},
     ),
-    "LAN and WAN, 1 + 1 Gbit/s": (
-        "Throughput by path, first seed.",
-        veerman12.draw_paths(
-            {
-                f"{buffer:g} MB{suffix}": at(MIXED, curve, buffer)
-                for curve, suffix in ((LAN_WAN, ""), (LAN_WAN_LINUX, ",\nas Linux\ncounts"))
-                for buffer in MIXED_MB
-            },
-            {"wan": BLUE, "lan": ORANGE},
-        ),
+    "LAN and WAN, 1 + 1 Gbit/s": veerman12.draw_paths(
+        {
+            f"{buffer:g} MB{suffix}": at(MIXED, curve, buffer)
+            for curve, suffix in ((LAN_WAN, ""), (LAN_WAN_LINUX, ",\nas Linux\ncounts"))
+            for buffer in MIXED_MB
+        },
+        {"wan": BLUE, "lan": ORANGE},
     ),
 }
 
 ENTRY = Entry(
-    parameters=veerman12.with_stack(f"""
-        WAN | 0.3 + 1 Gbit/s, 35 ms RTT | slides: Geneva
-        advanced | these two links and 10 Gbit/s, 202 ms RTT | slides
-        LAN and WAN | 1 Gbit/s, 35 ms; 1 Gbit/s, 5 ms; opened on the WAN | slides
-        rule for buffers | 2 × longest RTT × sum of rates: {MIN_BUFFER_MB:g} MB; 570 MB; 17.5 MB |
-            slides
-        buffers, WAN | 3 to 23 MB | this project; slides: “different”
-        buffers, advanced | 8 to 64 MB | this project; slides: “different”
-        buffers, LAN and WAN | 5, 10 and 17.5 MB | 10 MB and rule: slides; 5 MB: this project
-        counting of buffers, LAN and WAN | as Linux does it for the claim; also payload | the
-            slides' kernel was Linux
-        HyStart++ | off; also on where a claim judges the sum | this project; whether the slides'
-            kernel had it on is unknown
-        measured time where a claim judges the sum | ≥ {_LONG_S} s
-    """),
-    quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
-    full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
+    constants={
+        "min_buffer_mb": MIN_BUFFER_MB,
+        "long_s": _LONG_S,
+        "recovery_s": RECOVERY_S,
+        "rtt_ms": RTT_MS,
+        "scale": veerman12.SCALE,
+        "far_rtt_ms": FAR_RTT_MS,
+    },
     design=joined(
         grid(_cell, test=(THROUGHPUT,), curve=(SLOW_START,), buffer_mb=BUFFERS_MB),
         grid(_cell, test=(THROUGHPUT,), curve=(HYSTART,), buffer_mb=ENOUGH_MB),
         grid(_cell, test=(ADVANCED,), curve=(TWO_LINKS, THREE_LINKS), buffer_mb=ADVANCED_MB),
         grid(_cell, test=(MIXED,), curve=(LAN_WAN, LAN_WAN_LINUX), buffer_mb=MIXED_MB),
     ),
-    uncertain_parameters={**LINKS, **BUFFERS},
-    source=veerman12.source(),
     claims=veerman12.at_scale(named(CLAIMS)),
-    panels=panels.titled(PANELS),
+    drawings=PANELS,
     overview=Overview(
         "test; curve; buffer_mb: buffer of the slides (MB)", "large", (GOODPUT, REINJECTIONS)
     ),
-    notes=_notes,
+    measured=_measured,
 )

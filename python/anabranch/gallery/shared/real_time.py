@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 
 from anabranch.gallery.entry import Cell
-from anabranch.gallery.parameters import parameters
 from anabranch.live.hosts import Hosts
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Connection, Scenario
@@ -16,17 +15,6 @@ KERNEL = "Linux, real time"
 HOSTS = (VIRTUAL, ENGINE, KERNEL)
 
 _RUN_BY = {VIRTUAL: None, ENGINE: Hosts("engine", "engine"), KERNEL: Hosts("kernel", "kernel")}
-
-PARAMETERS = parameters("""
-        congestion control | engine: NewReno for TCP, LIA for Multipath TCP; Linux: NewReno and
-            cubic | this project: Linux has no coupled congestion control
-        buffers | the size that a program requests: the engine counts payload; Linux doubles the
-            size and charges the memory of each segment | this project: the same scenario
-            file for all hosts
-        real time | same links and queues on the clock of this machine; a run is invalid, and
-            repeated, if the emulator was late by more than 5 ms (p99.9) or if more than 1 % of the
-            packets were later than 1 ms
-    """)
 
 
 def on(hosts: str, cell: Cell) -> Cell:

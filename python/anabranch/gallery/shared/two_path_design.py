@@ -18,7 +18,6 @@ from anabranch.gallery.claims import Needs
 from anabranch.gallery.entry import Cell, Cells, Factors, Tier
 from anabranch.gallery.measures import by_seed, derived, mean
 from anabranch.gallery.metrics import GOODPUT, Metric
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports.figures import BLACK, Style
 from anabranch.results.claims import Measure
@@ -39,15 +38,6 @@ _CAPACITY_MBPS = Range(0.1, 100)
 _RTT_MS = {LOW: Range(0, 50), HIGH: Range(0, 400)}
 _QUEUE_MS = {LOW: Range(0, 100), HIGH: Range(0, 2000)}
 _SMALLEST_QUEUE_MS = 1.0
-
-DESIGN_PARAMETERS = parameters(f"""
-        design | WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly | CoNEXT'13; seed and
-            linear scale: this project
-        low-BDP | 0.1–100 Mbit/s, RTT 0–50 ms, queue 0–100 ms, each path | CSWS'14
-        high-BDP | 0.1–100 Mbit/s, RTT 0–400 ms, queue 0–2000 ms, each path | CSWS'14
-        baseline of the benefit | TCP NewReno over each path alone, same buffers and seeds | this
-            project; the papers use the TCP of the same kernel
-    """)
 
 
 @dataclass(frozen=True)
@@ -83,9 +73,6 @@ def _path(name: str, mbps: float, rtt_ms: float, queue_ms: float) -> NetworkPath
     limit_ms = max(queue_ms, _SMALLEST_QUEUE_MS)
     return network_path(name, f"{mbps:.3f}Mbit/s", f"{rtt_ms / 2:.3f}ms", f"{limit_ms:.3f}ms")
 
-
-NETEM_UNKNOWN = "It is not known whether netem had the fault in its version of Linux."
-"""A remark on sources that ran the original kernel on Mininet."""
 
 at = Factors("curve", "environment")
 """The factors that name a curve in an environment."""
@@ -246,12 +233,8 @@ def draw_boxes(styles: Mapping[str, Style]) -> panels.Draw:
 
 def panels_of_benefits(low: str, high: str, styles: Mapping[str, Style]) -> panels.Drawings:
     """The benefit in both environments, whose titles are `low` and `high`."""
-    caption = "Curves further to the right are better. Left of 0, adding a path does harm."
     return {
-        high: (caption, draw_benefits(HIGH, styles)),
-        low: (caption, draw_benefits(LOW, styles)),
-        "Both environments": (
-            "Benefit over settings. Boxes show quartiles, whiskers the 5th and 95th percentiles.",
-            draw_boxes(styles),
-        ),
+        high: draw_benefits(HIGH, styles),
+        low: draw_benefits(LOW, styles),
+        "Both environments": draw_boxes(styles),
     }

@@ -15,9 +15,7 @@ import polars as pl
 from anabranch.gallery.measures import per_seed
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.panels import Axes, Curves, Draw, Look, over
-from anabranch.gallery.parameters import Parameter, parameters
 from anabranch.gallery.shared.connections import flow, network_path
-from anabranch.gallery.systems import Source
 from anabranch.reports.figures import GREY
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
@@ -31,27 +29,6 @@ SMALL_MSS, LARGE_MSS = 1400, 8900
 
 BUFFER = f"buffer of the slides (MB; run with 1/{SCALE})"
 """The label of an axis."""
-
-SCALING = Parameter(
-    "scaling",
-    f"rates and buffers are 1/{SCALE} of those in the slides, round-trip times are not scaled",
-    "this project; veerman12-unscaled is not scaled",
-)
-STACK_PARAMETERS = parameters("""
-        MSS | 1400 (MTU 1440 bytes) unless stated as 8900 | slides
-        queues | drop-tail, one bandwidth-delay product of the path
-        jitter | ± 0.1 ms towards the client, which makes seeds differ
-        workload | bulk, download | slides: iperf
-        sizes of buffers | as a program requests them, send = receive | the kernel doubles them, and
-            charges the memory of segments
-        congestion control | LIA (RFC 6356) | slides
-        scheduler, path manager | lowest RTT, full mesh | defaults of that kernel
-    """)
-
-
-def with_stack(table: str) -> tuple[Parameter, ...]:
-    """The rows of an entry with scaled rates, between those that such entries share."""
-    return (SCALING, *parameters(table), *STACK_PARAMETERS)
 
 
 def link(
@@ -72,11 +49,6 @@ def link(
 def connection(buffer_mb: float, *, scale: int = SCALE, **others: Any) -> Connection:
     """A flow with buffers of `buffer_mb`, in megabytes of the slides."""
     return flow(buffers=f"{buffer_mb * 1e6 / scale:.0f}B", **others)
-
-
-def source(*studied: str) -> Source:
-    """Veerman's system, with the policies that claims compare."""
-    return Source("Veerman ran the original kernel of Linux 3.2 over real links.", studied)
 
 
 def min_buffer_mb(rtt_ms: float, *gbps: float) -> float:

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Needs, carried
-from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS, flow, network_path
-from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.folder import Factor
 from anabranch.scenarios.scenario import Blocks, Bulk, Connection
@@ -22,12 +20,12 @@ MPTCP_M12 = "MPTCP+M1,2"
 MPTCP_M12_NSDI = "MPTCP+M1,2 (2012)"
 
 STYLES = {
-    TCP_WIFI: Style(BLUE, "-", "o"),
-    TCP_3G: Style(PURPLE, (0, (6, 1.5, 1, 1.5)), "v"),
-    MPTCP: Style(RED, (0, (4, 1.5)), "s"),
-    MPTCP_M1: Style(ORANGE, (0, (2, 1)), "D"),
-    MPTCP_M12: Style(GREEN, "-", "^"),
-    MPTCP_M12_NSDI: Style(SKY, (0, (1, 1)), "x"),
+    TCP_WIFI: Style(BLUE),
+    TCP_3G: Style(PURPLE, "v-."),
+    MPTCP: Style(RED, "s--"),
+    MPTCP_M1: Style(ORANGE, "D.."),
+    MPTCP_M12: Style(GREEN, "^-"),
+    MPTCP_M12_NSDI: Style(SKY, "x:"),
 }
 
 M12: dict[str, Any] = {"opportunistic_retransmission": True, "penalisation": "conext13"}
@@ -41,34 +39,6 @@ _REMEDIES: dict[str, dict[str, Any]] = {
 _BLOCKS = Blocks(block_size="8KiB")
 WIFI = network_path("wifi", "8Mbit/s", "10ms", "54packets")
 THREE_G = network_path("3g", "2Mbit/s", "75ms", "334packets")
-
-
-STACK_PARAMETERS = parameters("""
-    congestion control | <congestion control> (RFC 6356) | this project: LIA with one subflow is
-        NewReno, so only the paths differ
-    scheduler | lowest RTT | default of the kernels of NSDI'12 and CS244
-    penalisation (M2) | the form of CoNEXT'13, unless a curve says 2012 | CS244'14 and '15 ran
-        kernels of May 2014, which had this form
-    sizes of buffers | as a program requests them; KiB = 1024 bytes, kB = 1000 bytes | the kernel
-        doubles them, and charges the memory of segments
-    start of the connection | within 200 ms; it depends on the seed
-    jitter | uniform, ± the value; on Mininet's links in both directions, else in that of the data
-""")
-
-
-NSDI12_RAN = (
-    "NSDI 2012 ran the original kernel of its time between two servers, over links shaped by tc."
-)
-NSDI12_SYSTEM = Source(NSDI12_RAN, ("remedies",))
-
-
-def cs244_system(source: str) -> Source:
-    """The system of a reproduction in Stanford's course CS244."""
-    says = (
-        f"{source} ran the original kernel of May 2014 (Linux 3.14) on Mininet. It does not state "
-        "where delays were applied, so netem's fault is inferred."
-    )
-    return Source(says, ("remedies",), ON_MININET)
 
 
 def connection(
