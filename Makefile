@@ -15,20 +15,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 TEST_VENV := target/test-venv
 TEST_BIN := $(TEST_VENV)/bin
+TOOLS := $(CURDIR)/target/tools
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_SOURCES := pyproject.toml $(shell find python -path '*/playground/site' -prune -o -type f ! -name '*.pyc' ! -name '*.so' -print)
 # Users' installation contains the playground, if it was built. The tests need none.
 BUILT_PLAYGROUND := $(wildcard python/anabranch/playground/site/index.html)
 
-# Cargo unites the features of all packages that it builds together, and builds every dependency again
-# for other features. With this selection, programs and tests share the builds of the extension module.
-# The module of the playground has macros with other features, and no tests.
+# With this selection, programs and tests share the builds of the extension module. Cargo would build
+# every dependency again for the features of the playground's module, which has no tests.
 PACKAGES := --workspace --exclude anabranch-wasm
 BUILD_RELEASE := cargo build --quiet --release $(PACKAGES)
-
-# Tools that targets install for themselves.
-TOOLS := $(CURDIR)/target/tools
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
@@ -71,8 +68,6 @@ help: ## list all targets
 
 install: $(VENV)/.installed ## build and install the command at .venv/bin/anabranch
 dev: $(TEST_VENV)/.installed
-
-# ---- demonstration --------------------------------------------------------------------------
 
 demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
 	@echo "Reproducing Figure 7 of NSDI 2012 (less than half a minute on two idle cores) ..."
@@ -118,8 +113,6 @@ check-python: $(TEST_VENV)/.installed ## check formatting, lints, types and impo
 test-python: $(TEST_VENV)/.installed axe ## test the Python package, without slow tests
 	@# Tests in real time mostly wait, so there is one more process than processors.
 	$(TEST_BIN)/pytest --numprocesses $$($(PYTHON) -c 'import os; print(os.cpu_count() + 1)') --dist loadfile
-
-# ---- tidying up -----------------------------------------------------------------------------
 
 clean: ## remove all builds and results
 	rm -rf $(PLAYGROUND) $(ENGINE) playground/node_modules $(VENV) results site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

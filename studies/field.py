@@ -10,7 +10,8 @@ from pathlib import Path
 
 from anabranch.explanations import what_if
 from anabranch.explanations.explanation import Explanation
-from anabranch.gallery.entries.field_reports import ENTRY, LINUX
+from anabranch.gallery import catalogue
+from anabranch.gallery.entries.field_reports import LINUX
 from anabranch.gallery.entry import Cell
 from anabranch.runs.run import run_scenario
 
@@ -34,7 +35,8 @@ def _percent(best: what_if.Prediction, predicted: what_if.WhatIf) -> float:
 
 def main() -> None:
     """Explain the run of each report with Linux, and write the table."""
-    cells = [cell for cell in ENTRY.cells(ENTRY.quick) if cell.factors["curve"] == LINUX]
+    entry = catalogue.entry("field-reports")
+    cells = [cell for cell in entry.cells(entry.quick) if cell.factors["curve"] == LINUX]
     head = "| report | `explain` says | best change that Linux can make |\n|---|---|---|"
     lines = [row(cell) for cell in cells]
     text = PAGE.read_text(encoding="utf-8")
