@@ -157,7 +157,7 @@ class Reproduction:
     def plot(self) -> Figure:
         """Draw the figure of the report."""
         entry = catalogue.entry(self.id)
-        return _figure(entry.panels, self.results, entry.words.title)
+        return _figure(entry.panels, self.results, entry.row.title)
 
     def __repr__(self) -> str:
         verdicts = [judgement.verdict for judgement in self.judgements]

@@ -225,7 +225,7 @@ def test_the_distribution_has_the_median_the_90th_percentile_and_the_worst() -> 
         "four",
         "five",
     ]
-    verdicts = {claim.id: judge(claim, found).verdict for claim in calibration.CLAIMS}
+    verdicts = {claim.id: judge(claim, found).verdict for claim in calibration.ENTRY.claims}
     assert verdicts == {
         "C1-one-path": Verdict.PARTLY,  # only the median is met
         "C2-two-paths": Verdict.NOT_APPLICABLE,
@@ -310,7 +310,8 @@ def test_scenarios_whose_paths_fail_are_judged_by_their_stalls() -> None:
     fails, holds = deviations.compared(found)
     assert fails.delay is None, "the longest stall replaces the delay"
     assert holds.delay is not None
-    verdicts = {claim.id: judge(claim, found).verdict for claim in calibration.FAILING_CLAIMS}
+    entry = calibration.entry_of(fixed.cases(), "", claims=calibration.FAILING_CLAIMS)
+    verdicts = {claim.id: judge(claim, found).verdict for claim in entry.claims}
     # 10 % is beyond 5 % in the median, and within 15 % at the 90th percentile.
     assert verdicts["C5-stalls"] is Verdict.PARTLY
 

@@ -185,8 +185,8 @@ def test_strict_fails_on_claims_that_are_not_reproduced(
             design=lambda _: cells,
             claims=(claim,),
             drawings={panel.title: panel.draw for panel in entry.panels[:1]},
-            words=entry.words.model_copy(update={"notes": ""}),
-            measured=lambda _: {},
+            row=entry.row.model_copy(update={"notes": ""}),
+            measured_words=lambda _: {},
         )
         monkeypatch.setattr(catalogue, "entry", lambda _, short=short: short)
         arguments = ["reproduce", "nsdi12-fig7", "--out", str(tmp_path), "--strict"]

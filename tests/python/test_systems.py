@@ -129,10 +129,10 @@ def _entry() -> Entry:
             claim("cured", cured, below(0.01, "", "")),
         ),
         drawings={"panel": _draw},
-        words=entry.words.model_copy(
+        row=entry.row.model_copy(
             update={"captions": {"*": "caption"}, "notes": "", "not_varied_because": "it is a test"}
         ),
-        measured=lambda _: {},
+        measured_words=lambda _: {},
         uncertain_parameters={},
         source=source_of("NSDI'12", STUDIED),
     )

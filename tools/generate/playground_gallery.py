@@ -38,7 +38,7 @@ def main() -> None:
         entry = catalogue.entry(name)
         if not entry.is_live and (text := scenario(entry)) is not None:
             (FOLDER / f"{name}.toml").write_text(text, encoding="utf-8")
-            titles[name] = entry.words.title
+            titles[name] = entry.row.title
     (FOLDER / "titles.json").write_text(json.dumps(titles, indent=2) + "\n", encoding="utf-8")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,13 +24,13 @@ from anabranch.calibration.deviations import (
     ComparedScenario,
 )
 from anabranch.gallery import registry
-from anabranch.gallery.claims import Quantity, Unnamed, claim, named
+from anabranch.gallery.claims import Quantity, Unnamed, claim
 from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.gallery.panels import Drawings
 from anabranch.live.hosts import HERE
 from anabranch.reports import figures
 from anabranch.reports.figures import Style
-from anabranch.results.claims import Claim, Measure
+from anabranch.results.claims import Measure
 from anabranch.results.estimates import Estimate
 from anabranch.results.folder import NothingMeasured, Results
 
@@ -73,20 +73,16 @@ def _measure(what: str, paths: str, statistic: str) -> Measure:
     return measure
 
 
-CLAIMS = named(
-    {
-        "C1-one-path": _claim(OUTPUT, ONE_PATH),
-        "C2-two-paths": _claim(OUTPUT, TWO_PATHS),
-        "C3-one-path-delay": _claim(DELAY, ONE_PATH),
-        "C4-two-paths-delay": _claim(DELAY, TWO_PATHS),
-    }
-)
-FAILING_CLAIMS = named(
-    {
-        "C5-stalls": _claim(STALL, TOGETHER),
-        "C6-output-with-failures": _claim(OUTPUT, TOGETHER),
-    }
-)
+CLAIMS = {
+    "C1-one-path": _claim(OUTPUT, ONE_PATH),
+    "C2-two-paths": _claim(OUTPUT, TWO_PATHS),
+    "C3-one-path-delay": _claim(DELAY, ONE_PATH),
+    "C4-two-paths-delay": _claim(DELAY, TWO_PATHS),
+}
+FAILING_CLAIMS = {
+    "C5-stalls": _claim(STALL, TOGETHER),
+    "C6-output-with-failures": _claim(OUTPUT, TOGETHER),
+}
 """Claims about scenarios whose paths fail."""
 
 
@@ -147,7 +143,7 @@ def entry_of(
     cases: Sequence[Case],
     scenarios: str,
     machine: str = HERE,
-    claims: tuple[Claim, ...] = CLAIMS,
+    claims: Mapping[str, Unnamed] = CLAIMS,
 ) -> Entry:
     """The entry that compares the engine with Linux in these scenarios.
 
@@ -161,17 +157,17 @@ def entry_of(
 
     found = Entry(
         design=cells,
-        claims=claims,
+        named_claims=claims,
         drawings=_PANELS,
         overview=words.side_by_side,
-        constants={"least": _LEAST_DRAWN},
-        measured=words.measured,
+        words={"least": _LEAST_DRAWN},
+        measured_words=words.measured_words,
         finding=words.finding,
         summary=words.summary,
         uncited=("TCP and Multipath TCP of Linux, over the same emulated links.",),
         about={"duration": case.durations(cases), "scenarios": scenarios, "linux": machine},
     )
-    return found.declared(_ID, registry.entry(_ID))
+    return found.with_row(_ID, registry.entry(_ID))
 
 
 def chosen(

@@ -144,7 +144,7 @@ def _percent(value: float, *, sign: bool = False) -> str:
     return f"{rounded:{'+' if sign and rounded else ''}.{digits}f} %"
 
 
-def measured(results: Results) -> Mapping[str, str]:
+def measured_words(results: Results) -> Mapping[str, str]:
     """The scenarios beyond the bounds, and what the comparison left out."""
     found = deviations.compared(results)
     unfinished = [each.name for each in found if each.is_unfinished]

@@ -270,7 +270,7 @@ def figure_of(results: Results) -> Figure:
         panels, title = single_run.panels(results), str(about["scenario"])
     else:
         entry = catalogue.entry(about["entry"])
-        panels, title = entry.panels, entry.words.title
+        panels, title = entry.panels, entry.row.title
     return pictures.compose(panels, results, title, pictures.COLUMNS)
 
 

@@ -55,7 +55,7 @@ def list_entries() -> None:
         quick, full = map(catalogue.duration, catalogue.SECONDS[name])
         claims = counted(len(entry.claims), "claim")
         screen.print(f"[bold]{name}[/bold]  {claims} · {quick}, with --full {full}")
-        screen.print(tables.indented(entry.words.title))
+        screen.print(tables.indented(entry.row.title))
         source = paper or citation
         screen.print(tables.indented(source[:1].upper() + source[1:], "dim"))
 

@@ -37,6 +37,8 @@ def entry(name: str) -> Entry:
         InputError: if there is none; the message suggests the nearest name.
     """
     if name not in all_names():
+        if name in registry.registered().entries:
+            raise InputError(f"the entry {name} has no line in gallery/catalogue.toml")
         raise unknown("unknown entry", name, names(), listed_by="anabranch list")
     module = f"gallery.entries.{name.replace('-', '_')}"
     if name == CALIBRATION:
@@ -44,9 +46,9 @@ def entry(name: str) -> Entry:
     found = import_module(f"anabranch.{module}").ENTRY
     assert isinstance(found, Entry)
     row = registry.entry(name)
-    if row.headline and row.headline not in (claim.id for claim in found.claims):
+    if row.headline and row.headline not in found.named_claims:
         raise InputError(f'the entry {name}: headline = "{row.headline}" is not one of its claims')
-    return found.declared(name, row)
+    return found.with_row(name, row)
 
 
 def live(name: str) -> Entry:

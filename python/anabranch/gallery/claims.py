@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.errors import InputError
 from anabranch.gallery import registry
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate
@@ -16,8 +17,8 @@ from anabranch.results.folder import Factor, NothingMeasured, Results
 Needs = Callable[[Results], str | None]
 """Says why a claim does not apply to results, or `None` if it applies."""
 
-Unnamed = Callable[[str], Claim]
-"""Makes a claim from its name, which is its key in the claims of an entry; see `named`."""
+Unnamed = Callable[[str, Mapping[str, object]], Claim]
+"""Makes a claim from its name and from words that the claims of an entry share."""
 
 _NAMES = {"3g": "3G", "wlan": "WLAN", "wifi": "WiFi"}
 
@@ -51,9 +52,15 @@ def for_each(
     """One quantity for each case, whose words stand for ``{}`` in `words`.
 
     A case that is a tuple has several words and gives `measure` several arguments.
+
+    Raises:
+        InputError: if cases have the same words.
     """
     several = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return each(group, {words.format(*case): measure(*case) for case in several}, bound)
+    measures = {words.format(*case): measure(*case) for case in several}
+    if len(measures) < len(several):
+        raise InputError(f'for_each: "{words}" gives several cases the same words')
+    return each(group, measures, bound)
 
 
 def at_every(
@@ -88,27 +95,22 @@ def claim(
 ) -> Unnamed:
     """A claim without its name, which is also the name of its row in the registry.
 
-    Claims that share a row name it. `words` are those that stand in the row's braces.
+    Claims that share a row name it. `words` are those of this claim for the braces of its row.
     """
     quantities: list[Quantity] = []
     for part in check:
         quantities += [part] if isinstance(part, Quantity) else part
 
-    def of(name: str) -> Claim:
+    def of(name: str, shared: Mapping[str, object]) -> Claim:
         found = registry.row(row or name)
         conditions = tuple(
             Condition(each.words, each.measure, found.bound(each.bound), each.group, each.describe)
             for each in quantities
         )
-        statement, source, where = found.words(words)
+        statement, source, where = found.words(words, shared)
         return Claim(name, statement, source, conditions, needs, where)
 
     return of
-
-
-def named(claims: Mapping[str, Unnamed]) -> tuple[Claim, ...]:
-    """The claims of an entry, each with the name that is its key."""
-    return tuple(unnamed(name) for name, unnamed in claims.items())
 
 
 def carried(

@@ -13,6 +13,7 @@ from typing import Any
 
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError
+from anabranch.gallery.claims import Unnamed
 from anabranch.gallery.metrics import Metric
 from anabranch.gallery.panels import Drawings
 from anabranch.gallery.parameters import Parameter, parameters, quoted, with_shared_rows
@@ -107,9 +108,16 @@ class Factors:
         self._defaults = defaults
 
     def __call__(self, *levels: Factor, **named: Factor) -> dict[str, Factor]:
-        """The factors of a cell, in the order of their names."""
-        given = dict(zip(self._names, levels, strict=False)) | named
-        return {name: (self._defaults | given)[name] for name in self._names}
+        """The factors of a cell, in the order of their names.
+
+        Raises:
+            TypeError: if a level is missing, or there are too many.
+        """
+        given = dict(zip(self._names, levels, strict=False))
+        found = self._defaults | given | named
+        if found.keys() != set(self._names) or len(given) < len(levels) or given.keys() & named:
+            raise TypeError(f"the factors are {', '.join(self._names)}; given: {levels}, {named}")
+        return {name: found[name] for name in self._names}
 
     def every(
         self, *levels: Factor | Iterable[Factor], **named: Factor | Iterable[Factor]
@@ -230,20 +238,20 @@ class Overview:
 class Entry:
     """A published result, reproduced as an experiment with claims.
 
-    The code of an entry has what runs, measures and draws. `declared` adds the rest from its file.
+    The code of an entry has what runs, measures and draws. `with_row` adds what its file has.
     """
 
     design: Cells
     """The cells on this engine."""
-    claims: tuple[Claim, ...]
+    named_claims: Mapping[str, Unnamed]
     drawings: Drawings
     """The drawings of the panels, by title. The text has their captions."""
     overview: Overview | Callable[[Results], Table]
     """The report's table of all cells."""
-    constants: Mapping[str, object] = field(default_factory=dict)
-    """Words that do not depend on results, for the braces of the text."""
-    measured: Callable[[Results], Mapping[str, object]] = field(default=lambda _: {})
-    """Words that contain measured numbers, for the braces of the notes."""
+    words: Mapping[str, object] = field(default_factory=dict)
+    """Words for the braces of the text and of the claims."""
+    measured_words: Callable[[Results], Mapping[str, object]] = field(default=lambda _: {})
+    """Words with measured numbers, for the braces of the notes."""
     finding: Callable[[Results], Sequence[str]] | None = None
     """Sentences that lead the report, instead of the measured value of the claim `headline`."""
     summary: Callable[[Results], Table] | None = None
@@ -255,8 +263,9 @@ class Entry:
 
     id: str = ""
     """The name in the catalogue."""
-    words: EntryRow = field(default_factory=EntryRow.model_construct)
-    """The text from the registry."""
+    claims: tuple[Claim, ...] = ()
+    row: EntryRow = field(default_factory=EntryRow.model_construct)
+    """What the entry's file has."""
     quick: Tier = Tier("quick", seeds=0)
     full: Tier = Tier("full", seeds=0)
     uncertain_parameters: Mapping[str, str] = field(default_factory=dict)
@@ -264,15 +273,20 @@ class Entry:
     source: Source | None = None
     """The system of a source that ran a kernel. The cells run on it, and it is judged."""
 
-    def declared(self, name: str, row: EntryRow) -> Entry:
-        """The entry with its name, and with what its file declares."""
+    def with_row(self, name: str, row: EntryRow) -> Entry:
+        """The entry with its name, and with what its file has.
+
+        Raises:
+            InputError: if the file lacks a claim, or a word of one.
+        """
         groups = (UNCERTAIN[group] for group in row.uncertain)
         return replace(
             self,
             id=name,
-            words=row,
-            quick=Tier("quick", **dict(row.quick)),
-            full=Tier("full", **dict(row.full)),
+            row=row,
+            claims=tuple(claim(key, self.words) for key, claim in self.named_claims.items()),
+            quick=Tier("quick", **row.quick.model_dump()),
+            full=Tier("full", **row.full.model_dump()),
             uncertain_parameters={word: key for each in groups for word, key in each.items()},
             source=source_of(row.system, row.studied) if row.system else None,
         )
@@ -280,7 +294,7 @@ class Entry:
     @property
     def references(self) -> tuple[str, ...]:
         """The sources in full."""
-        found = (*self.uncited, *(SOURCES[name] for name in self.words.cites))
+        found = (*self.uncited, *(SOURCES[name] for name in self.row.cites))
         return found or ("This project: an experiment without a source.",)
 
     def cells(self, tier: Tier) -> Sequence[Cell]:
@@ -297,17 +311,20 @@ class Entry:
             InputError: if the text of the table has a mistake.
         """
         scenarios = {cell.key: cell.task(1).scenario.settings for cell in self.cells(self.quick)}
-        text = with_shared_rows(self.words.parameters)
-        rows = parameters(self._filled("parameters", text, {}))
-        if self.source is not None:
-            rows = (Parameter("system", self.source.system.name, self.source.says), *rows)
-        return quoted(rows, scenarios)
+        text = self._filled("parameters", with_shared_rows(self.row.parameters))
+        try:
+            rows = quoted(parameters(text), scenarios)
+        except InputError as error:
+            raise InputError(f"the entry {self.id}: parameters: {error}") from error
+        if self.source is None:
+            return rows
+        return (Parameter("system", self.source.system.name, self.source.says), *rows)
 
     @property
     def panels(self) -> tuple[Panel, ...]:
         """The panels, with their captions."""
         return tuple(
-            Panel(title, self._filled("captions", self.words.caption(title), {}), draw)
+            Panel(title, self._filled("captions", self.row.caption(title)), draw)
             for title, draw in self.drawings.items()
         )
 
@@ -317,14 +334,16 @@ class Entry:
         Raises:
             InputError: if the text of the notes has a mistake.
         """
-        text = self._filled("notes", self.words.notes, self.measured(results))
+        text = self._filled("notes", self.row.notes, self.measured_words(results))
         return [" ".join(each.splitlines()) for each in text.strip().split("\n\n") if each]
 
-    def _filled(self, key: str, text: str, measured: Mapping[str, object]) -> str:
+    def _filled(self, key: str, text: str, measured: Mapping[str, object] | None = None) -> str:
         """A text with words in its braces."""
-        used = {word: each for word, each in self.constants.items() if word in words_in(text)}
+        place, measured = f"the entry {self.id}: {key}", measured or {}
+        for word in sorted(self.words.keys() & measured.keys()):
+            raise InputError(f"{place}: the entry's code gives {{{word}}} twice")
+        used = {word: each for word, each in self.words.items() if word in words_in(text)}
         given = {**used, **measured}
-        place = f"the entry {self.id}: {key}"
         check_words(place, text, given)
         try:
             return text.format(**given)

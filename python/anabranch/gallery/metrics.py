@@ -96,10 +96,19 @@ class Texts:
         Raises:
             InputError: if no cell has them.
         """
-        levels = [int(each) if each.isdigit() else each for each in words.split(" | ")]
-        if self.results.rows("runs", **self.at(*levels)).is_empty():
-            raise InputError(f"{self.metric.label} of [{words}]: no cell has these levels")
-        return self(*levels)
+        wanted = self.at(*words.split(" | "))
+        for cell in self.results.runs.select(*wanted).unique().iter_rows(named=True):
+            if all(_word(cell[factor]) == _word(level) for factor, level in wanted.items()):
+                return self.metric.text(self.results, cell)
+        raise InputError(f"{self.metric.label} of [{words}]: no cell has these levels")
+
+    def __format__(self, form: str) -> str:
+        raise InputError(f"{self.metric.label} needs levels in brackets, as in {{x[MPTCP | 32]}}")
+
+
+def _word(level: Factor) -> str:
+    """A level as notes name it."""
+    return level if isinstance(level, str) else f"{level:g}"
 
 
 GOODPUT = Metric("goodput_mbps", "goodput", "Mbit/s")

@@ -246,7 +246,7 @@ def dress(axes: Axes, look: Look, x: str = "", y: str = "") -> None:
         for label in axes.get_xticklabels():
             label.set(rotation=look["turned"], ha="right", fontsize=7)
     if "xticks" in look:
-        axes.set_xticks(look["xticks"])
+        axes.set_xticks(look["xticks"], [f"{level:g}" for level in look["xticks"]])
     if look.get("xlog") and "ticks" not in look:
         figures.plain_log_x(axes)
     if look.get("log"):

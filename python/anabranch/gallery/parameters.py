@@ -1,8 +1,8 @@
 """The table of an entry's parameters, which quotes the scenarios of the entry's cells.
 
-A row has the form ``name | value | source``. Without a source, this project chose the value. A row
-``<wifi_3g>`` stands for the rows of this name in ``parameters.toml``, which several entries have.
-Values quote settings of the scenarios, so the table cannot disagree with the runs:
+A row has the form ``name | value | source``. Without a source, this project chose the value. A line
+such as ``<wifi_3g_stack>`` stands for the rows of this name in ``parameters.toml``, which several
+entries have. Values quote settings of the scenarios, so the table cannot disagree with the runs:
 
 * ``<path.wifi>`` is the path `wifi` in words, such as ``8 Mbit/s, 20 ms RTT ± 1 ms, 54 packets``;
 * ``<path.wifi.rtt>`` is twice its delay;
@@ -78,7 +78,7 @@ def parameters(table: str) -> tuple[Parameter, ...]:
 def _parameter(row: str) -> Parameter:
     name, *rest = row.split(" | ")
     if len(rest) not in (1, 2):
-        raise InputError(f'parameters: "{row}" has to be: name | value, or: name | value | source')
+        raise InputError(f'"{row}" has to be: name | value, or: name | value | source')
     return Parameter(name, *rest)
 
 
@@ -146,7 +146,7 @@ def _path(paths: Sequence[TomlTable]) -> str:
         rate,
         f"{rtt} RTT" if jitter == "0 s" else f"{rtt} RTT ± {jitter}",
         queue if queue.endswith("packets") else f"{queue} of queue",
-        "" if loss == "0 %" else f"{loss} loss",
+        "" if loss == "0 %" else f"loss {loss}" if "," in loss else f"{loss} loss",
     )
     return ", ".join(part for part in parts if part)
 

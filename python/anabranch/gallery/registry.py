@@ -51,6 +51,7 @@ chose both:
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,13 +61,15 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Annotated, Any
+from string import Formatter
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from anabranch.errors import InputError, unknown
 from anabranch.results import bounds
 from anabranch.results.bounds import Bound
+from anabranch.words import listed
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -98,8 +101,13 @@ def _one_of(file: str, valid: Mapping[str, Any]) -> AfterValidator:
 
 
 def _has_words(text: str) -> str:
-    if re.search("[{}]", re.sub(r"\{\w+\}", "", text)):
+    if re.search("[{}]", re.sub(r"\{\w+(:[^{}]*)?\}", "", text)):
         raise ValueError("braces need a word between them, as in {paths}")
+    return text
+
+
+def _has_whole_braces(text: str) -> str:
+    _ = list(Formatter().parse(text))  # raises ValueError
     return text
 
 
@@ -111,9 +119,11 @@ def _in_order(ends: list[float]) -> list[float]:
 
 _Text = Annotated[str, Field(min_length=1)]
 _Sentence = Annotated[_Text, AfterValidator(_has_words)]
+_Template = Annotated[_Text, AfterValidator(_has_whole_braces)]
 _Number = Annotated[float, Field(allow_inf_nan=False)] | int
 _Ends = Annotated[list[_Number], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
-_DayAndWords = Annotated[list[date | _Text], Field(min_length=2, max_length=2)]
+_DayAndWords = Annotated[tuple[date, _Text], Field(strict=False)]
+_Policy = Literal["congestion_control", "scheduler", "remedies", "path_manager"]
 _Ratio = Annotated[str, Field(pattern=r"^\d+(\.\d+)? / \d+(\.\d+)?$")]
 _KINDS: Mapping[str, Callable[..., Bound]] = {
     "at_least": bounds.at_least,
@@ -179,7 +189,7 @@ class _ClaimTable(_Table):
     @model_validator(mode="before")
     @classmethod
     def _is_a_claim(cls, table: Any) -> Any:
-        if isinstance(table, dict) and all(isinstance(each, dict) for each in table.values()):
+        if isinstance(table, dict) and {*map(type, table.values())} == {dict}:
             raise ValueError('is no claim: write names in quotes, as ["E1.3-x"]')
         return table
 
@@ -191,8 +201,8 @@ class _ClaimTable(_Table):
 class TierRow(_Table):
     """The size of a tier; see `gallery.entry.Tier`."""
 
-    seeds: int
-    measured_s: int = 0
+    seeds: Annotated[int, Field(gt=0)]
+    measured_s: int
     warm_up_s: int = 5
 
 
@@ -217,14 +227,20 @@ class EntryRow(_Table):
     """Reason for which no parameter is varied, if `uncertain` is empty."""
     system: Annotated[str, _one_of("systems.toml", SYSTEMS)] = ""
     """The system that the source ran, if it was a kernel."""
-    studied: list[_Text] = []
+    studied: list[_Policy] = []
     """The keys of a connection whose policies the claims compare."""
-    parameters: _Text = ""
+    parameters: _Template = ""
     """The rows of the table of parameters; see `gallery.parameters`."""
-    captions: Mapping[str, _Text] = {}
+    captions: Mapping[str, _Template] = {}
     """The captions of panels, by title; ``*`` in a title stands for any text."""
-    notes: _Text = ""
+    notes: _Template = ""
     """Paragraphs with an empty line between them."""
+
+    @model_validator(mode="after")
+    def _studied_needs_a_system(self) -> EntryRow:
+        if self.studied and not self.system:
+            raise ValueError("studied needs a system")
+        return self
 
     def caption(self, title: str) -> str:
         """The caption of the panel with a title.
@@ -235,7 +251,7 @@ class EntryRow(_Table):
         for pattern, caption in self.captions.items():
             if fnmatchcase(title, pattern):
                 return caption
-        raise unknown(f"{self.title}: no caption of the panel", title, self.captions)
+        raise unknown(f'the entry "{self.title}": no caption of the panel', title, self.captions)
 
 
 # ---- the rows in use ------------------------------------------------------------------------
@@ -254,15 +270,22 @@ class ClaimRow:
     bounds: Mapping[str, Bound]
     """The bounds by the names that quantities use; the name of `bound` is empty."""
 
-    def words(self, given: Mapping[str, object]) -> tuple[str, str, str]:
-        """The statement, the source and the setting, with the given words in their braces.
+    def words(
+        self, given: Mapping[str, object], shared: Mapping[str, object]
+    ) -> tuple[str, str, str]:
+        """The statement, the source and the setting, with words in their braces.
+
+        `shared` has words that other claims may need.
 
         Raises:
-            InputError: if the words are not those in the braces.
+            InputError: if a word is missing, or none of the braces has a given word.
         """
-        statement, source, where = self.statement, self.source, self.where
-        check_words(self.place, "\n".join((statement, source, where)), given)
-        return statement.format(**given), source.format(**given), where.format(**given)
+        text = "\n".join((self.statement, self.source, self.where))
+        words = {word: each for word, each in shared.items() if word in words_in(text)}
+        words.update(given)
+        check_words(self.place, text, words)
+        statement, source, where = text.format(**words).split("\n")
+        return statement, source, where
 
     def bound(self, name: str) -> Bound:
         """A bound by its name.
@@ -367,23 +390,41 @@ def _entry(file: Traversable) -> EntryRow:
 def _mistake(file: str, table: Any, errors: Sequence[ErrorDetails]) -> InputError:
     """The first mistake of a file in words: an unknown key, if there is one."""
     error = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
-    places = [file]
+    first, last = (str(error["loc"][end]) if error["loc"] else "" for end in (0, -1))
+    if first and not _is_known(first) and error["type"] != "value_error":
+        return unknown(f"{file}: unknown key", first, EntryRow.model_fields)
+    path, value = _found(table, error)
+    place = ": ".join((file, *(f'"{key}"' if "." in key else key for key in path)))
+    if error["type"] == "missing":
+        return InputError(f'{place} needs the key "{last}"')
+    if error["type"] == "extra_forbidden":
+        forms = {"quick": TierRow, "full": TierRow}
+        form = forms.get(first, _ClaimTable if len(path) == 2 else BoundRow)
+        return unknown(f"{place.removesuffix(f': {last}')}: unknown key", last, form.model_fields)
+    if isinstance(value, dict):
+        return InputError(f"{place}: {_message(error)}")
+    alike = dict.fromkeys(_message(each) for each in errors if _found(table, each)[0] == path)
+    return InputError(f"{place} = {json.dumps(value, default=str)}: {listed(alike, 'or')}")
+
+
+def _message(error: ErrorDetails) -> str:
+    words = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
+    return words[0].lower() + words[1:]
+
+
+def _is_known(key: str) -> bool:
+    """`True` for a key of an entry, and for a name of a claim, which has a dot or a hyphen."""
+    return key in EntryRow.model_fields or re.search("[.-]", key) is not None
+
+
+def _found(table: Any, error: ErrorDetails) -> tuple[list[str], Any]:
+    """The keys that lead to a mistake, and the value that they lead to."""
+    path = []
     for key in error["loc"]:
         if isinstance(table, dict) and key in table:  # others are names of types
             table = table[key]
-            places.append(f'"{key}"' if "." in str(key) else str(key))
-    *within, last = places
-    match error["type"]:
-        case "missing":
-            return InputError(f'{": ".join(places)} needs the key "{error["loc"][-1]}"')
-        case "extra_forbidden":
-            forms = {"quick": TierRow, "full": TierRow}
-            form = forms.get(within[-1], _ClaimTable if len(within) == 2 else BoundRow)
-            return unknown(f"{': '.join(within)}: unknown key", last, form.model_fields)
-        case "model_type" if len(within) == 1:
-            return unknown(f"{file}: unknown key", last, EntryRow.model_fields)
-    words = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
-    return InputError(f"{': '.join(places)} = {table!r}: {words[0].lower()}{words[1:]}")
+            path.append(str(key))
+    return path, table
 
 
 def _claims(tables: Mapping[str, tuple[str, _ClaimTable]]) -> Iterator[tuple[str, ClaimRow]]:
@@ -399,7 +440,9 @@ def _claims(tables: Mapping[str, tuple[str, _ClaimTable]]) -> Iterator[tuple[str
         for name, row in table.named_bounds().items():
             other, _, of = row.partition(" ") if isinstance(row, str) else (claim, "", name)
             if (other, of) not in stated:
-                raise InputError(f"{place}: {_key(name)} = {row!r} names no bound of a claim")
+                names = f"{_key(name)} = {row!r} names no bound of a claim"
+                own = "{ above = 1, since = 2026-11-20, reason = 'this project: …' }"
+                raise InputError(f"{place}: {names}; a bound of its own is a table, as {own}")
             bounds[name] = stated[other, of]
         yield claim, ClaimRow(place, table.statement, table.source, table.where, bounds)
 

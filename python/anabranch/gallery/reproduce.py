@@ -38,7 +38,7 @@ def execute(
     Raises:
         IntegrityError: if a connection failed or delivered wrong bytes.
     """
-    entry.parameter_table()  # a mistake in it should not be found after the runs
+    _ = entry.parameter_table(), entry.panels  # mistakes in them should be found before the runs
     seeds = range(1, tier.seeds + 1)
     about = {**further.about(entry, tier, seeds), **entry.about}
     if entry.source:
@@ -69,8 +69,8 @@ def save_entry(
     judgements = comparison.judged(entry, judgements, results, folder)
     Report(
         id=entry.id,
-        title=entry.words.title,
-        question=entry.words.question,
+        title=entry.row.title,
+        question=entry.row.question,
         results=results,
         panels=entry.panels,
         finding=_finding(entry, results, judgements),
@@ -105,8 +105,8 @@ def _judged_on(source: Source) -> str:
 
 def _bands(entry: Entry, *, varied: bool) -> str:
     """The parameters that the bands vary, or the reason for which there are no bands."""
-    if entry.words.not_varied_because:
-        return f"This experiment has no bands: {entry.words.not_varied_because}."
+    if entry.row.not_varied_because:
+        return f"This experiment has no bands: {entry.row.not_varied_because}."
     uncertain = listed(entry.uncertain_parameters)
     if not varied:
         return f"With --full, claims also have bands: their range if {uncertain} change by ± 10 %."
@@ -118,7 +118,7 @@ def _bands(entry: Entry, *, varied: bool) -> str:
 
 def _finding(entry: Entry, results: Results, judgements: list[Judgement]) -> list[str]:
     if entry.finding is None:
-        return finding.of_claims(judgements, entry.words.headline)
+        return finding.of_claims(judgements, entry.row.headline)
     return [*entry.finding(results), finding.count(judgements)]
 
 

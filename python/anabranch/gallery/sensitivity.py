@@ -1,8 +1,8 @@
 """Sensitivity bands: how much verdicts depend on parameters that sources leave open.
 
-An entry names its `uncertain_parameters`. With ``--full``, each of them is 10 % smaller
-and 10 % larger, one at a time, in the cells that a claim reads, with three seeds. Each such change
-is a *variant*. Its runs are ordinary tasks of a batch in the folder ``sensitivity``.
+An entry names groups of `uncertain` parameters. With ``--full``, each parameter is 10 % smaller and
+10 % larger, one at a time, in the cells that a claim reads, with three seeds. Each such change is a
+*variant*. Its runs are ordinary tasks of a batch in the folder ``sensitivity``.
 """
 
 from __future__ import annotations

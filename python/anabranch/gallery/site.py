@@ -32,7 +32,7 @@ class Exhibit:
     @property
     def finding(self) -> list[str]:
         """The finding, in two sentences."""
-        return finding.of_claims(self.judgements, self.entry.words.headline)
+        return finding.of_claims(self.judgements, self.entry.row.headline)
 
     @property
     def command(self) -> str:

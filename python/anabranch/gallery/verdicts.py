@@ -135,7 +135,7 @@ def _section(entry: Entry, record: VerdictRecord) -> str:
     full = " --full" if record.tier == "full" else ""
     parts = [
         f"## {record.entry}",
-        f"{entry.words.question} `anabranch reproduce {record.entry}{full}`",
+        f"{entry.row.question} `anabranch reproduce {record.entry}{full}`",
     ]
     if record.superseded:
         parts.append(f"> **Superseded.** {record.superseded}")

@@ -67,18 +67,22 @@ class Style:
     """The style of a curve, the same in every panel."""
 
     colour: str
-    form: str = "o-"
-    """A marker and a line, as in formats of Matplotlib; ``..`` are short dashes."""
+    fmt: str = "o-"
+    """A marker of Matplotlib or none, and a line: ``-``, ``--``, ``..``, ``-.``, ``:`` or none."""
+
+    def __post_init__(self) -> None:
+        if len(self.marker) > 1 or self.fmt.removeprefix(self.marker) not in _LINES:
+            raise ValueError(f"{self.fmt!r} is not a marker and a line, as o- or s--")
 
     @property
     def marker(self) -> str:
         """The marker; empty for none."""
-        return self.form.rstrip("-.:")
+        return self.fmt.rstrip("-.:")
 
     @property
     def line(self) -> Any:
         """The pattern of the line."""
-        return _LINES[self.form.removeprefix(self.marker)]
+        return _LINES[self.fmt.removeprefix(self.marker)]
 
     def line_arguments(self) -> dict[str, Any]:
         """Arguments for `Axes.plot`."""

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.errors import AnabranchError, InputError
+from anabranch.errors import AnabranchError, InputError, unknown
 from anabranch.files import prepare_folder, reading, require_other, write_whole, writing_to
 from anabranch.results.estimates import Sample
 
@@ -96,7 +96,10 @@ class Results:
 
         Raises:
             NothingMeasured: if no such run has a value of the metric.
+            InputError: if runs have no such metric.
         """
+        if metric not in self.runs.columns:
+            raise unknown("the runs have no metric", metric, self.runs.columns)
         rows = self.rows("runs", **factors).sort("seed")
         sample = rows[metric].drop_nulls().to_numpy().astype(np.float64)
         if sample.size == 0:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
@@ -108,7 +108,7 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     users = (
         f"{ratio}: {conext12_olia.of_tcp_users(results, ratio, IN_SCENARIO_C)}"
         for ratio in conext12_olia.RATIOS
@@ -141,7 +141,7 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={
+    words={
         "after_mbps": AFTER_MBPS,
         "before_mbps": BEFORE_MBPS,
         "step_at_s": STEP_AT_S,
@@ -152,7 +152,7 @@ ENTRY = Entry(
         _scenario_c,
         grid(_step, network=(STEP, STEADY), curve=STYLES),
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "network; subflows; ratio: multipath users, relative to TCP users; "
@@ -160,5 +160,5 @@ ENTRY = Entry(
         "two",
         (GOODPUT.called("goodput of all connections"),),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

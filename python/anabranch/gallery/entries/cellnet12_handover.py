@@ -5,7 +5,7 @@ from functools import partial
 from typing import Literal
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, each, for_each, named
+from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share, texts
 from anabranch.gallery.shared.connections import flow, outages
@@ -80,8 +80,8 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
-    return texts(results, partial(at, event=OFF), pause=PAUSE, goodput=GOODPUT)
+def _measured_words(results: Results) -> dict[str, object]:
+    return texts(results, at, pause=PAUSE, goodput=GOODPUT)
 
 
 PANELS = {
@@ -98,10 +98,10 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"away_s": AWAY_S, "back_s": BACK_S},
+    words={"away_s": AWAY_S, "back_s": BACK_S},
     design=grid(_cell, event=_DIRECTIONS, mode=STYLES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("event; mode", "3g", (GOODPUT, P95.called("p95 delay"), PAUSE_MS)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

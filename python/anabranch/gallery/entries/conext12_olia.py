@@ -6,7 +6,7 @@ from functools import partial
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import by_seed, in_words, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
@@ -127,7 +127,7 @@ def of_tcp_users(results: Results, users: str, curves: Iterable[str]) -> str:
     return in_words(results, curves, lambda curve: median(goodput(TCP, curve, users)))
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     words = (
         f"next to {users} multipath users: {of_tcp_users(results, users, STYLES)} Mbit/s"
         for users in RATIOS
@@ -137,12 +137,12 @@ def _measured(results: Results) -> dict[str, object]:
 
 ENTRY = Entry(
     design=cells,
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=panels_of_users(""),
     overview=Overview(
         "ratio: multipath users, relative to TCP users; curve: congestion control",
         "also0",
         (GOODPUT.called("goodput of all connections"),),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.claims import Quantity, claim, named
+from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Entry, Overview
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
@@ -93,7 +93,7 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     parts = (
         f"{curve.removeprefix('2012, ')} {gain(curve, OLD)(results).text()}"
         for curve in (*PARTS, NEW)
@@ -107,10 +107,10 @@ def _measured(results: Results) -> dict[str, object]:
 
 
 ENTRY = Entry(
-    constants={"design_seed": two_path_design.DESIGN_SEED},
+    words={"design_seed": two_path_design.DESIGN_SEED},
     design=two_path_design.bulk_cells(COUNTS, BUFFER, _SETTINGS, only_high=(*PARTS, KERNEL)),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES),
     overview=Overview("environment; curve", "two", (GOODPUT, REINJECTIONS)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

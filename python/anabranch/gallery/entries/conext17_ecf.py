@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, claim, for_each, named
+from anabranch.gallery.claims import Needs, Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, Levels, waiting_ms
@@ -203,7 +203,7 @@ def _downloads_over(rates: str) -> panels.Draw:
     return panels.over("amount", metric, curves, "size (KiB)", ticks=SIZES_KIB)
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def over_rates(values: Callable[[float], float], form: str) -> str:
         return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)
 
@@ -268,13 +268,14 @@ PANELS = {
 }
 
 ENTRY = Entry(
+    words={"video": _UNEQUAL_VIDEO},
     design=grid(_cell, setting=SETTINGS, curve=STYLES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "workload; rates: WiFi + LTE (Mbit/s); amount: Mbit/s or KiB; curve: scheduler",
         "wifi",
         (MEAN.called("mean time"), IDLE_RESTARTS, OUT_OF_ORDER),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, Unnamed, claim, for_each, named
+from anabranch.gallery.claims import Needs, Quantity, Unnamed, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
@@ -181,7 +181,7 @@ def _mean_over_rate(setting: str) -> panels.Draw:
     return panels.over("wifi_mbps", MEAN_OF_BLOCK, curves, x, ticks=RATES_MBPS, log=True)
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def factor(curve: str, rate: int) -> str:
         return f"{_means(curve, TCP_WIFI, rate, DRAWN)(results).value:.2f}"
 
@@ -219,10 +219,10 @@ ENTRY = Entry(
     design=joined(
         *(grid(_cell, tag=(tag,), rate=RATES_MBPS, curve=_curves(tag)) for tag in SETTINGS)
     ),
-    claims=tuple(each for tag in SETTINGS for each in named(_claims(tag))),
+    named_claims={name: each for tag in SETTINGS for name, each in _claims(tag).items()},
     drawings=PANELS,
     overview=Overview(
         "curve; wifi_mbps: WiFi (Mbit/s); setting", "3g", (GOODPUT, MEAN, P50, P95, P99)
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, Unnamed, claim, named
+from anabranch.gallery.claims import Quantity, Unnamed, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
 from anabranch.gallery.shared import wifi_3g
@@ -114,7 +114,7 @@ def _means(model: str) -> panels.Draw:
     curves: panels.Curves = {
         f"{curve}, {kib} KiB": (
             {"curve": curve, "receive_kib": kib, "jitter_model": model},
-            replace(STYLES[curve], form=STYLES[curve].marker + line),
+            replace(STYLES[curve], fmt=STYLES[curve].marker + line),
         )
         for (kib, line), curve in product(_LINES.items(), (MPTCP, MPTCP_M12))
     }
@@ -122,7 +122,7 @@ def _means(model: str) -> panels.Draw:
     return panels.over("jitter_ms", MEAN_OF_BLOCK, curves, x, xticks=JITTERS_MS)
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def on_3g(curve: str, kib: int, model: str) -> str:
         cells = (at(curve, kib, jitter, model) for jitter in JITTERS_MS)
         shares = [share("3g").number(results, cell) for cell in cells]
@@ -162,14 +162,17 @@ ENTRY = Entry(
         grid(_cell, kib=RECEIVE_KIB, jitter=(0,), model=MODELS[:1], curve=(wifi_3g.TCP_WIFI,)),
         grid(_cell, model=MODELS, kib=RECEIVE_KIB, jitter=JITTERS_MS, curve=(MPTCP, MPTCP_M12)),
     ),
-    claims=tuple(
-        each for kib in JUDGED_KIB for model in MODELS[::-1] for each in named(_claims(kib, model))
-    ),
+    named_claims={
+        name: each
+        for kib in JUDGED_KIB
+        for model in MODELS[::-1]
+        for name, each in _claims(kib, model).items()
+    },
     drawings=PANELS,
     overview=Overview(
         "curve; receive_kib: receive buffer (KiB); jitter_ms: jitter (ms); jitter_model: model",
         "3g",
         (GOODPUT, MODE, MEAN, P50, P99),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -4,7 +4,7 @@ from functools import partial
 from itertools import product
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import all_of, claim, for_each, named
+from anabranch.gallery.claims import all_of, claim, for_each
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
@@ -68,7 +68,7 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def delays(pair: str) -> str:
         found = in_words(results, STYLES, lambda curve: median(buffering_ms(curve, pair)), "ms")
         return f"{pair}: {found}"
@@ -92,10 +92,10 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"unbounded": UNBOUNDED},
+    words={"unbounded": UNBOUNDED, "bounded": BOUNDED},
     design=grid(_cell, buffers=_SIZE, pair=WITH_WLAN, curve=STYLES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("pair: paths; buffers; curve: scheduler", "wlan", (TRANSFER, OUT_OF_ORDER)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
@@ -169,7 +169,7 @@ def _draw_jitter(results: Results, axes: panels.Axes) -> None:
     panels.dress(axes, {}, y="95th percentile of the jitter (ms)")
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     words = []
     for rate in RATES_KBPS:
         found = {curve: increases(curve, rate)(results) for curve in STYLES}
@@ -197,14 +197,14 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"design_seed": two_path_design.DESIGN_SEED},
+    words={"design_seed": two_path_design.DESIGN_SEED, "kbps": JUDGED_KBPS},
     design=cells,
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "environment; rate_kbps: rate (kbit/s); curve: scheduler",
         "two",
         (MEAN, P95.called("p95 delay"), JITTER),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Entry, Overview
 from anabranch.gallery.measures import median, of_medians
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
@@ -66,7 +66,7 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     return {
         "benefits": two_path_design.benefits_in_words(
             results, STYLES, lambda values: f"{np.median(values):.2f} (mean {np.mean(values):.2f})"
@@ -75,12 +75,12 @@ def _measured(results: Results) -> dict[str, object]:
 
 
 ENTRY = Entry(
-    constants={"design_seed": two_path_design.DESIGN_SEED},
+    words={"design_seed": two_path_design.DESIGN_SEED},
     design=two_path_design.bulk_cells(COUNTS, BUFFER, SETTINGS),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=two_path_design.panels_of_benefits(
         "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES
     ),
     overview=Overview("environment; curve: scheduler", "two", (GOODPUT, REINJECTIONS)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

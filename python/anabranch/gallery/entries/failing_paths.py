@@ -3,7 +3,7 @@
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
 from anabranch.gallery.shared.connections import LINUX_6_18, network_path, outages, upload
@@ -61,7 +61,7 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     one, both = (
         "; ".join(f"{stack} {STALL_S.text(results, at(stack, event))}" for stack in STYLES)
         for event in (ONE, ALL)
@@ -76,10 +76,10 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"at_s": AT_S, "again_s": AGAIN_S},
+    words={"at_s": AT_S, "again_s": AGAIN_S},
     design=grid(cell, event=(ONE, ALL), stack=STYLES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("event; stack", "b", (STALL_S, GOODPUT)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -4,7 +4,7 @@ import dataclasses
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import claim, for_each, named
+from anabranch.gallery.claims import claim, for_each
 from anabranch.gallery.entries import failing_paths, restored_paths
 from anabranch.gallery.entries.failing_paths import AGAIN_S, ALL, AT_S, BACKUP, LINUX, ONE, SOON
 from anabranch.gallery.entries.restored_paths import CUBIC, MESSAGES, SHORT, STREAM
@@ -72,7 +72,7 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     stalls, shares = STALL_S.texts(results, at), WAN.texts(results, at)
     return {
         "stalls": "\n\n".join(
@@ -105,7 +105,7 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={
+    words={
         "at_s": AT_S,
         "again_s": AGAIN_S,
         "away_s": _AWAY_S,
@@ -113,8 +113,8 @@ ENTRY = Entry(
         "return_lasts_s": _RETURN_LASTS_S,
     },
     design=_cells,
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("hosts; event; stack; load", "a", (STALL_S,)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

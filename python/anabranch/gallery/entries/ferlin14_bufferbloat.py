@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, for_each, named
+from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import derived, in_words, median
 from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
@@ -175,7 +175,7 @@ def _ratios(metric: Metric, words: str) -> panels.Drawings:
     return {f"{words.capitalize()}, compared with the default": draw}
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def goodputs(pair: str) -> str:
         found = in_words(results, STYLES, lambda curve: TRANSFER.median(at(curve, pair)))
         return f"{pair}: {found} Mbit/s."
@@ -235,8 +235,8 @@ ENTRY = Entry(
     design=joined(
         grid(_cell, pair=PAIRS, curve=STYLES), lambda tier: [_cell(tier, EXAMPLE, EXAMPLE_PAIR)]
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, metrics.OUT_OF_ORDER)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, Unnamed, at_every, carried, claim, named
+from anabranch.gallery.claims import Quantity, Unnamed, at_every, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
 from anabranch.gallery.shared.connections import flow, network_path, outages
@@ -59,11 +59,7 @@ def _distance(metric: Metric) -> Callable[[int], Measure]:
 
 
 def _claim(
-    words: str,
-    measure: Callable[[int], Measure],
-    where: str,
-    curve: str = DREPAS,
-    second: str = TWO_G,
+    words: str, measure: Callable[[int], Measure], curve: str = DREPAS, second: str = TWO_G
 ) -> Unnamed:
     """A claim about every buffer, if the second path carried 0.1 % of the bytes of a curve."""
     needs = carried("cellular", *at.every(curve, second, BUFFERS_KIB), over=0.001)
@@ -71,24 +67,15 @@ def _claim(
     return claim(quantities, needs=needs)
 
 
-_NEXT_TO_2G = "goodput next to 2G"
 _NEXT_TO_3G = "|DRePaS / MPTCP − 1|, 3G next to WLAN,"
 
 CLAIMS = {
-    "E7.a-2g-harms": _claim(
-        "MPTCP / TCP over WLAN", _ratio(GOODPUT, MPTCP, TCP_WLAN), _NEXT_TO_2G, MPTCP
-    ),
-    "E7.b-drepas-avoids-it": _claim(
-        "DRePaS / TCP over WLAN", _ratio(GOODPUT, DREPAS, TCP_WLAN), _NEXT_TO_2G
-    ),
-    "E7.c-less-delay": _claim(
-        "mean delay, DRePaS / MPTCP", _ratio(MEAN, DREPAS, MPTCP), "next to 2G"
-    ),
-    "E7.d-3g-unchanged": _claim(_NEXT_TO_3G, _distance(GOODPUT), "goodput", second=THREE_G),
-    "E7.g-better-than-current": _claim(
-        "DRePaS / MPTCP", _ratio(GOODPUT, DREPAS, MPTCP), _NEXT_TO_2G
-    ),
-    "E7.h-3g-delay-unchanged": _claim(_NEXT_TO_3G, _distance(MEAN), "mean delay", second=THREE_G),
+    "E7.a-2g-harms": _claim("MPTCP / TCP over WLAN", _ratio(GOODPUT, MPTCP, TCP_WLAN), MPTCP),
+    "E7.b-drepas-avoids-it": _claim("DRePaS / TCP over WLAN", _ratio(GOODPUT, DREPAS, TCP_WLAN)),
+    "E7.c-less-delay": _claim("mean delay, DRePaS / MPTCP", _ratio(MEAN, DREPAS, MPTCP)),
+    "E7.d-3g-unchanged": _claim(_NEXT_TO_3G, _distance(GOODPUT), second=THREE_G),
+    "E7.g-better-than-current": _claim("DRePaS / MPTCP", _ratio(GOODPUT, DREPAS, MPTCP)),
+    "E7.h-3g-delay-unchanged": _claim(_NEXT_TO_3G, _distance(MEAN), second=THREE_G),
     "E7.e-standby-takes-over": claim(Quantity("time without delivery", PAUSE.median(_BLACKOUT))),
     "E7.f-probes-are-cheap": claim(
         at_every(
@@ -108,7 +95,7 @@ def _over_buffers(second: str, metric: Metric) -> panels.Draw:
     )
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     return {"worst": min(GOODPUT.number(results, at(MPTCP, TWO_G, kib)) for kib in BUFFERS_KIB)}
 
 
@@ -133,17 +120,17 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"blackout_s": BLACKOUT_S},
+    words={"blackout_s": BLACKOUT_S, "kib": BLACKOUT_KIB},
     design=joined(
         grid(_cell, second=_SECOND, kib=BUFFERS_KIB, curve=CURVES),
         grid(_cell, second=(TWO_G,), kib=(BLACKOUT_KIB,), curve=CURVES[1:], blackout=(True,)),
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "curve; second: second path; buffer_kib: buffers (KiB); blackout",
         "cellular",
         (GOODPUT, MEAN, PAUSE_MS.called("recovery")),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Tier, grid
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
@@ -121,7 +121,7 @@ def _over_reports(
     measure: Callable[[str, FieldReport], Measure], y: str, *curves: str, **look: Any
 ) -> panels.Draw:
     """Points of each report, side by side."""
-    marks = {curve: replace(STYLES[curve], form=STYLES[curve].marker) for curve in curves}
+    marks = {curve: replace(STYLES[curve], fmt=STYLES[curve].marker) for curve in curves}
     look |= {"places": [report.key for report in REPORTS], "turned": 60}
     return panels.points(dict(enumerate(REPORTS)), measure, marks, "", y, **look)
 
@@ -161,9 +161,9 @@ PANELS = {
 
 ENTRY = Entry(
     uncited=tuple(dict.fromkeys(report.thread for report in REPORTS)),
-    constants={"reports": "\n".join(map(_row, REPORTS))},
+    words={"reports": "\n".join(map(_row, REPORTS))},
     design=grid(_cell, report=REPORTS, curve=STYLES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=_goodputs,
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, Unnamed, carried, claim, each, for_each, named
+from anabranch.gallery.claims import Needs, Quantity, Unnamed, carried, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, Levels, share
@@ -326,7 +326,7 @@ _BURST_CURVES = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def ratios(application: str, curve: str = MPTCP) -> str:
         values = (_at_ratio(application, curve, rtt)(results).value for rtt in RTTS_MS)
         return f"{application} {' / '.join(f'{value:.2f}' for value in values)}"
@@ -388,9 +388,9 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"netflix_small": NETFLIX_SMALL},
+    words={"netflix_small": NETFLIX_SMALL},
     design=cells,
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "application; curve; rtt_one_ms: RTT one (ms); rtt_two_ms: RTT two (ms); "
@@ -398,5 +398,5 @@ ENTRY = Entry(
         "two",
         (MEAN.called("mean latency"), P50.called("median latency"), P95.called("p95 latency")),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -3,9 +3,9 @@
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, named
+from anabranch.gallery.claims import Quantity, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
-from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
+from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric, texts
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style, ccdf, cdf
 from anabranch.results.folder import Results
@@ -67,8 +67,8 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
-    return {"p99": P99.texts(results, at)}
+def _measured_words(results: Results) -> dict[str, object]:
+    return texts(results, at, p99=P99)
 
 
 PANELS = {
@@ -80,8 +80,8 @@ PANELS = {
 
 ENTRY = Entry(
     design=grid(_cell, network=NETWORKS, curve=STYLES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("network; curve", "lte", (GOODPUT, MEAN.called("mean"), P99)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import measures, panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
@@ -266,7 +266,8 @@ def _draw_queue(results: Results, axes: panels.Axes) -> None:
         packets = rows.select(pl.sum_horizontal("one", "two")).to_series().to_numpy()
         lines[curve] = (rows["time_ns"].to_numpy() / 1e9, packets.astype(np.float64), style)
     series(axes, lines, "packets in both queues")
-    axes.set(xlim=(20, 80), ylim=(0, None))
+    since_s = nanoseconds(results.provenance["warm_up"]) // 10**9
+    axes.set(xlim=(since_s, since_s + 60), ylim=(0, None))
 
 
 _DRAWN = {
@@ -275,7 +276,7 @@ _DRAWN = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def numbers(of: Callable[..., Values], unit: str, *arguments: Any) -> str:
         return measures.in_words(results, STYLES, lambda curve: median(of(curve, *arguments)), unit)
 
@@ -311,17 +312,17 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"apart_s": APART_S, "goes_s": GOES_S, "comes_s": COMES_S, "wvegas": WVEGAS},
+    words={"apart_s": APART_S, "goes_s": GOES_S, "comes_s": COMES_S, "wvegas": WVEGAS},
     design=joined(
         grid(_cell, network=(*_RATES, THREE, LOAD), curve=STYLES),
         grid(_cell, network=(*_SUBFLOWS, APART), curve=(WVEGAS,)),
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "network; curve: congestion control; connection: flow",
         "two",
         (GOODPUT, srtt_p95("one").called("p95 RTT, path one")),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

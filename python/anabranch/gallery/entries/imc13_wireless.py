@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from anabranch.gallery import measures, panels
-from anabranch.gallery.claims import Quantity, claim, each, for_each, named
+from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, difference, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
@@ -216,7 +216,7 @@ def _waiting(curve: str, network: str) -> Measure | None:
     return median(out_of_order_ms(curve, LARGE, network)) if is_run else None
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def times(network: str) -> str:
         curves = (LIA,) if network == POOR else STYLES
         found = measures.in_words(
@@ -250,21 +250,22 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={
+    words={
         "sizes": ", ".join(map(words, SIZES)),
         "large": words(LARGE),
         "spacing_s": SPACING_S,
+        "small": words(SMALL),
     },
     design=joined(
         grid(_cell, network=WITH_LTE, kib=SIZES, curve=STYLES),
         grid(_cell, network=(POOR,), kib=SIZES, curve=(LIA,)),
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "network; kib: size (KiB); curve",
         "cellular",
         (COMPLETION, TRANSFER.called("rate"), REINJECTIONS),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -3,7 +3,7 @@
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, named
+from anabranch.gallery.claims import Quantity, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
@@ -80,7 +80,7 @@ def _draw_shares(results: Results, axes: panels.Axes) -> None:
     axes.set(xlabel="network", ylabel="share of MPTCP's bytes (%)")
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     return {"share": _SHARE.number(results, at(MPTCP, CORE))}
 
 
@@ -95,10 +95,10 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"away_s": AWAY_S, "back_s": BACK_S},
+    words={"away_s": AWAY_S, "back_s": BACK_S},
     design=grid(_cell, network=_ACCESS_RATE, curve=STYLES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("network; curve", "ipv6", (GOODPUT, MEAN, PAUSE_MS)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

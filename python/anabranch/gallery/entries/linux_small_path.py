@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, named
+from anabranch.gallery.claims import Quantity, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part
 from anabranch.gallery.shared import real_time
@@ -67,7 +67,7 @@ def _over_delay(metric: Metric, *drawn: str, **look: Any) -> panels.Draw:
     return panels.over("slow_rtt_ms", metric, curves, words, ticks=RTTS_MS, **look)
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def row(rtt_ms: int) -> str:
         tcp, linux, model, engine = (
             GOODPUT.text(results, at(each, rtt_ms)).removesuffix(" Mbit/s") for each in _CURVES
@@ -99,8 +99,8 @@ PANELS = {
 
 ENTRY = Entry(
     design=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("slow_rtt_ms: slow RTT (ms); curve", "slow", (GOODPUT, LATENESS)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

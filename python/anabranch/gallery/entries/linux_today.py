@@ -5,9 +5,9 @@ from itertools import product
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, named
+from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
-from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
+from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric, texts
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style, cdf
 from anabranch.results.folder import Results
@@ -74,8 +74,8 @@ def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
     return panels.over("asked_kb", metric, curves, words, ticks=ASKED_KB, **look)
 
 
-def _measured(results: Results) -> dict[str, object]:
-    return {"goodput": GOODPUT.texts(results, at), "lateness": real_time.lateness(results)}
+def _measured_words(results: Results) -> dict[str, object]:
+    return {**texts(results, at, goodput=GOODPUT), "lateness": real_time.lateness(results)}
 
 
 PANELS = {
@@ -91,8 +91,8 @@ PANELS = {
 ENTRY = Entry(
     uncited=("Multipath TCP of this machine's kernel and the engine, measured in real time.",),
     design=grid(_cell, asked=ASKED_KB, curve=_CURVES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("asked_kb: requested (kB); curve", "3g", (GOODPUT, MEAN, P95, LATENESS)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

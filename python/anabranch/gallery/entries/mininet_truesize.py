@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, share
 from anabranch.gallery.shared.connections import flow
@@ -126,7 +126,7 @@ def _systems(factor: str, words: str, *systems: str, **look: Any) -> panels.Draw
     return panels.over(factor, MEAN_OF_BLOCK, drawn, words, **look)
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def ratios(system: str) -> str:
         return ", ".join(f"{_over_wifi(system, rate)(results).value:.2f}" for rate in RATES_MBPS)
 
@@ -159,14 +159,14 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"kernel": _KERNEL},
+    words={"kernel": _KERNEL, "largest": _LARGEST},
     design=cells,
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "system; curve; wifi_mbps: WiFi (Mbit/s); receive_kib: receive (KiB); rtt_ms: 3G (ms)",
         "3g",
         (GOODPUT, MEAN, P95, share("3g")),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, Unnamed, claim, for_each, named
+from anabranch.gallery.claims import Quantity, Unnamed, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.wifi_3g import M12
@@ -183,8 +183,8 @@ _READINGS = {HETEROGENEOUS: "as above"} | {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
-    return {"on_3g": metrics.share("second").texts(results, at)}
+def _measured_words(results: Results) -> dict[str, object]:
+    return metrics.texts(results, at, on_3g=metrics.share("second"))
 
 
 PANELS = {
@@ -193,7 +193,7 @@ PANELS = {
     "Goodput in other interpretations": panels.points(
         dict(enumerate(_READINGS)),
         partial(_over_min_rtt, metrics.TRANSFER),
-        {curve: replace(STYLES[curve], form=STYLES[curve].marker) for curve in (BLEST, PAPER)},
+        {curve: replace(STYLES[curve], fmt=STYLES[curve].marker) for curve in (BLEST, PAPER)},
         "",
         "goodput / that of lowest RTT",
         places=tuple(_READINGS.values()),
@@ -210,12 +210,12 @@ ENTRY = Entry(
         grid(_cell, workload=_WORKLOADS, paths=BOTH, curve=STYLES),
         grid(_cell, workload=(BULK,), paths=READINGS, curve=(MIN_RTT, BLEST, PAPER)),
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "workload; paths; curve: scheduler",
         "second",
         (metrics.TRANSFER, metrics.REINJECTIONS, metrics.OUT_OF_ORDER, metrics.MEAN),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

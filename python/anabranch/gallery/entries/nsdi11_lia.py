@@ -7,7 +7,7 @@ from itertools import product
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, mean, of_means, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
@@ -187,7 +187,7 @@ def shares_in_words(results: Results, cores: Iterable[str], curves: Iterable[str
     return f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}."
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def goodput(curve: str) -> float:
         return float(GOODPUT.values(at(curve, UNEQUAL_LOSS))(results).mean())
 
@@ -219,8 +219,8 @@ ENTRY = Entry(
         grid(_pair, name=_PAIRS, curve=(LIA, TCP_ONE, TCP_TWO)),
         lambda tier: [_pair(tier, LIA_ONE, UNEQUAL_LOSS), _torus(tier)],
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("network; subflows; curve; connection", "one", (GOODPUT,)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -1,23 +1,13 @@
 """NSDI 2012, Figure 4: goodput over WiFi and 3G as the receive buffer grows."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import (
-    Needs,
-    Quantity,
-    Unnamed,
-    at_every,
-    claim,
-    for_each,
-    least,
-    named,
-)
+from anabranch.gallery.claims import Needs, Quantity, Unnamed, at_every, claim, for_each, least
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_sum
-from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
+from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share, texts
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
 from anabranch.reports import figures
@@ -144,18 +134,17 @@ def _draw_goodput(results: Results, axes: panels.Axes) -> None:
     )(results, axes)  # fmt: skip
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def lowest(curve: str) -> str:
         medians = {kb: GOODPUT.number(results, at(curve, kb)) for kb in BUFFERS_KB}
         kb = min(medians, key=lambda each: medians[each])
         most = f"{medians[_LARGEST_KB]:.2f} Mbit/s at {_LARGEST_KB} kB"
         return f"{curve}: lowest {medians[kb]:.2f} Mbit/s at {kb} kB, {most}"
 
-    duplicates = DUPLICATES.texts(results, partial(at, buffer_kb=_LARGEST_KB))
     return {
         "lowest": "; ".join(map(lowest, CURVES[2:])),
         "largest_kb": BUFFERS_KB[-1],
-        "duplicates": duplicates,
+        **texts(results, at, duplicates=DUPLICATES),
     }
 
 
@@ -169,12 +158,12 @@ PANELS = {
 
 ENTRY = Entry(
     design=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "curve; buffer_kb: buffers (kB)",
         "3g",
         (GOODPUT, DUPLICATES.called("received twice"), REINJECTIONS),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

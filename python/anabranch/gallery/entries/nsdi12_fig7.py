@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, Unnamed, all_of, claim, named
+from anabranch.gallery.claims import Quantity, Unnamed, all_of, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import derived, median, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
@@ -198,7 +198,7 @@ def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> panels.Draw:
     return panels.over("receive_kib", metric, curves, words, **look)
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     return metrics.texts(
         results,
         at,
@@ -222,14 +222,14 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"links_source": _LINKS_SOURCE},
+    words={"links_source": _LINKS_SOURCE, "kib": WINDOW_KIB},
     design=cells,
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "curve; send: send buffer; receive: receive buffer; jitter_model: jitter",
         "3g",
         (GOODPUT, MEAN, metrics.P50, P95, metrics.P99, metrics.IQR),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
-from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
+from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric, texts
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI, used
@@ -119,8 +119,8 @@ def _draw_lateness(results: Results, axes: panels.Axes) -> None:
     panels.dress(axes, {"span": (0, 5.5), "top": 1.1}, *words)
 
 
-def _measured(results: Results) -> dict[str, object]:
-    return {"goodput": GOODPUT.texts(results, at), "lateness": real_time.lateness(results)}
+def _measured_words(results: Results) -> dict[str, object]:
+    return {**texts(results, at, goodput=GOODPUT), "lateness": real_time.lateness(results)}
 
 
 PANELS = {
@@ -132,8 +132,8 @@ PANELS = {
 
 ENTRY = Entry(
     design=joined(*(grid(_cell, hosts=(hosts,), curve=curves(hosts)) for hosts in HOSTS)),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("hosts; curve", "3g", (GOODPUT, MEAN, P50, P95, P99)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

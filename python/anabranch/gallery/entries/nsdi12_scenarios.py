@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_each, named
+from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
@@ -200,7 +200,7 @@ def _draw_memory(results: Results, axes: panels.Axes) -> None:
     axes.set_ylabel("send + receive buffer at the end (MB)")
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     memory = "; ".join(f"{c} {np.median(_memory_of(c)(results)):.2f} MB" for c in _MEMORY)
 
     def waiting(count: int) -> str:
@@ -232,7 +232,7 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"configured_kb": CONFIGURED_KB},
+    words={"configured_kb": CONFIGURED_KB},
     design=joined(
         grid(_cell, network=(WEAK,), size=WEAK_BUFFERS_KB, curve=(TCP_WIFI, MPTCP, MPTCP_M12)),
         grid(
@@ -242,10 +242,10 @@ ENTRY = Entry(
         grid(_cell, network=(QUEUE,), size=SUBFLOWS, curve=(MPTCP,)),
         grid(_cell, network=(SHORT,), size=FILES_KB, curve=(TCP, MPTCP)),
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), metrics.REINJECTIONS)
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, in_words, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
@@ -184,7 +184,7 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     next_to = "; ".join(
         f"queue of {size} products: {_shares(results, (BBR, BBR3), NEXT, size)}" for size in BDPS
     )
@@ -237,8 +237,8 @@ PANELS = {
 
 ENTRY = Entry(
     design=cells,
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("experiment; size; curve: congestion control", "link", (GOODPUT,)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, for_each, named
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, share
 from anabranch.gallery.shared.connections import network_path, outages, upload
@@ -83,7 +83,7 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def shares(event: str, load: str) -> str:
         text = WAN.texts(results, partial(at, event=event, load=load))
         found = "; ".join(f"{stack} {text(stack)}" for stack in STYLES)
@@ -104,13 +104,13 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"at_s": AT_S, "away_s": AWAY_S},
+    words={"at_s": AT_S, "away_s": AWAY_S},
     design=joined(
         grid(cell, event=(NEVER, SHORT), load=_WORKLOADS, stack=STYLES),
         grid(cell, event=(TWELVE, EIGHTEEN), stack=(BACKUP,), load=(MESSAGES,)),
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("event; load; stack", "wan", (WAN, GOODPUT)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -6,7 +6,7 @@ from functools import cache, partial
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, named
+from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import Values, derived, mean, median, of_means, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
@@ -174,7 +174,7 @@ def _goodput(environment: str, connection: str) -> panels.Draw:
     return panels.settings(drawn, GOODPUT.heading, {}, xlog=True)
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     shared, disjoint = (100 * np.mean(verdicts(each)(results)) for each in (SHARED, DISJOINT))
     shares = [f"{curve} {np.median(tcp_shares(curve)(results)):.2f}" for curve in STYLES]
     return {"shared": shared, "disjoint": disjoint, "shares": ", ".join(shares)}
@@ -189,10 +189,10 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"design_seed": DESIGN_SEED},
+    words={"design_seed": DESIGN_SEED},
     design=cells,
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("environment; curve; connection", "two", (GOODPUT, COUPLED)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, named
+from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.shared.connections import flow, network_path
@@ -242,7 +242,7 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "subflows", *_COLUMNS), tuple(row(*case) for case in _CELLS))
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     single, eight = (mean(share(*case), 100)(results).text() for case in (_ONE, _EIGHT))
     return {
         "single": single,
@@ -264,10 +264,10 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"counts": listed(ALL_COUNTS)},
+    words={"counts": listed(ALL_COUNTS)},
     design=lambda tier: [_cell(tier, *case) for case in _CELLS],
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=_overview,
-    measured=_measured,
+    measured_words=_measured_words,
 )

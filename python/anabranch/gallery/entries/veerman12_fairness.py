@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each, named
+from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
@@ -166,7 +166,7 @@ def _draw_over_time(results: Results, axes: panels.Axes) -> None:
     )
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     def shares(network: str) -> str:
         lia, uncoupled = (share(c, network)(results).mean() for c in (LIA, UNCOUPLED))
         found = f"{LIA} {lia:.2f}, {UNCOUPLED} {uncoupled:.2f}"
@@ -178,13 +178,13 @@ def _measured(results: Results) -> dict[str, object]:
 PANELS = {"TCP's share of its link": _draw_shares, "Two links, TCP on one": _draw_over_time}
 
 ENTRY = Entry(
-    constants={"scale": veerman12.SCALE, "buffer_mb": BUFFER_MB},
+    words={"scale": veerman12.SCALE, "buffer_mb": BUFFER_MB},
     design=joined(
         grid(_cell, network=_ROUTES, curve=(LIA, UNCOUPLED, LIA_CUBIC)),
         grid(_cell, network=(ONE_LINK,), curve=(TCP,)),
     ),
-    claims=veerman12.at_scale(named(CLAIMS)),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("network; curve; connection", "main-0", (GOODPUT,)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

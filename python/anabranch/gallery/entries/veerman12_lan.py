@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from anabranch import policy
-from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
+from anabranch.gallery.claims import Quantity, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
@@ -309,7 +309,7 @@ def _flapping_over_time(arm: str) -> Draw:
     return draw
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     shares = [_ON_TEN.values(cell)(results) for cell in _BALANCED.values()]
     spread = "; ".join(f"{share.min():.1f} to {share.max():.1f} %" for share in shares)
     silent = _settling_s(SILENT, (1, 3), 0.9 * SUM_MBPS)(results).text("s")
@@ -343,14 +343,14 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={"scale": veerman12.SCALE, "transfer_mb": TRANSFER_MB},
+    words={"scale": veerman12.SCALE, "transfer_mb": TRANSFER_MB, "up_s": UP_S},
     design=cells,
-    claims=veerman12.at_scale(named(CLAIMS)),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "test; curve; buffer_mb: buffer of the slides (MB); connection: session",
         "one",
         (GOODPUT, REINJECTIONS),
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

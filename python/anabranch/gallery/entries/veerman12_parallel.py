@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
+from anabranch.gallery.claims import Quantity, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Tier
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
@@ -145,7 +145,7 @@ def _overview(results: Results) -> Table:
     return Table(("curve", "flows", "rate of the file (Mbit/s)", "share of TCP"), tuple(rows))
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     slow = float(np.median(file_mbps(EVEN, max(FLOWS))(results)))
     return {"slow": slow, "of_twice": slow / (2 * SMALL_GBPS * 1000 / veerman12.SCALE) * 100}
 
@@ -172,15 +172,10 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={
-        "scale": veerman12.SCALE,
-        "rtt_ms": RTT_MS,
-        "file_mb": FILE_MB,
-        "buffer_mb": BUFFER_MB,
-    },
+    words={"scale": veerman12.SCALE, "rtt_ms": RTT_MS, "file_mb": FILE_MB, "buffer_mb": BUFFER_MB},
     design=cells,
-    claims=veerman12.at_scale(named(CLAIMS)),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=_overview,
-    measured=_measured,
+    measured_words=_measured_words,
 )

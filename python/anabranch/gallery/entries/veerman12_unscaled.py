@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each, named
+from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.shared import veerman12
@@ -72,7 +72,7 @@ CLAIMS = {
 }
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     far = results.rows("subflows", path_name="far", **RULE)
     retransmitted = float(np.median(far["segments_retransmitted"].to_numpy()))
     recovery_h = veerman12.recovery_s(3, 10, _FAR_MS, veerman12.SMALL_MSS, scale=1) / 3600
@@ -107,13 +107,14 @@ PANELS = {
 }
 
 ENTRY = Entry(
+    words={"mb": BALANCING_MB},
     design=joined(
         grid(_cell, curve=(THREE_LINKS,), buffer_mb=(RULE_MB,)),
         grid(_cell, curve=(TWO_LINKS, THREE_LINKS), buffer_mb=SMALLER_MB),
         grid(_cell, curve=(BALANCING,), buffer_mb=(BALANCING_MB,)),
     ),
-    claims=named(CLAIMS),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview("curve: links; buffer_mb: buffer (MB)", "far", (GOODPUT, REINJECTIONS)),
-    measured=_measured,
+    measured_words=_measured_words,
 )

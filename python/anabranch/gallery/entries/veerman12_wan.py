@@ -5,7 +5,7 @@ from functools import partial
 from itertools import pairwise
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, for_each, named
+from anabranch.gallery.claims import Quantity, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared import veerman12
@@ -107,7 +107,7 @@ STYLES = {
 _curves = partial(panels.curves, STYLES)
 
 
-def _measured(results: Results) -> dict[str, object]:
+def _measured_words(results: Results) -> dict[str, object]:
     limits = veerman12.limited(results, _RISING)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(
@@ -144,7 +144,7 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    constants={
+    words={
         "min_buffer_mb": MIN_BUFFER_MB,
         "long_s": _LONG_S,
         "recovery_s": RECOVERY_S,
@@ -158,10 +158,10 @@ ENTRY = Entry(
         grid(_cell, test=(ADVANCED,), curve=(TWO_LINKS, THREE_LINKS), buffer_mb=ADVANCED_MB),
         grid(_cell, test=(MIXED,), curve=(LAN_WAN, LAN_WAN_LINUX), buffer_mb=MIXED_MB),
     ),
-    claims=veerman12.at_scale(named(CLAIMS)),
+    named_claims=CLAIMS,
     drawings=PANELS,
     overview=Overview(
         "test; curve; buffer_mb: buffer of the slides (MB)", "large", (GOODPUT, REINJECTIONS)
     ),
-    measured=_measured,
+    measured_words=_measured_words,
 )

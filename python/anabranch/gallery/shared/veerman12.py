@@ -5,8 +5,7 @@ and every queue therefore has a tenth of the bytes. Factors and labels name the 
 slides, in MB.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.panels import Axes, Curves, Draw, Look, over
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports.figures import GREY
-from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Change, Connection, NetworkPath
@@ -63,14 +61,6 @@ def recovery_s(subflows: int, gbps: float, rtt_ms: float, mss: int, scale: int =
     """
     window = gbps * 1e6 * rtt_ms / 8 / scale / mss
     return float(subflows**2 * window / 2 * rtt_ms / 1000)
-
-
-def at_scale(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Claims whose statements say that the rates are scaled."""
-    return tuple(
-        replace(claim, statement=f"{claim.statement.removesuffix('.')} (all rates 1/{SCALE}).")
-        for claim in claims
-    )
 
 
 def halvings(results: Results, **factors: Factor) -> float:
