@@ -102,7 +102,7 @@ def test_no_claim_replaces_another_of_its_name(name: str, monkeypatch: pytest.Mo
 def test_a_headline_is_a_claim_of_its_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     row = registry.entry("nsdi12-fig7").model_copy(update={"headline": "E1.1"})
     monkeypatch.setattr(registry, "entry", lambda _: row)
-    with pytest.raises(InputError, match=r'headline = "E1\.1" is not one of its claims'):
+    with pytest.raises(InputError, match=r'headline = "E1\.1" is none of its claims'):
         catalogue.entry("nsdi12-fig7")
 
 

@@ -1,4 +1,4 @@
-"""Gallery entries: published experiments, declared as cells, claims and panels.
+"""Gallery entries: the code of published experiments, which are cells, claims and drawings.
 
 Each cell runs with several seeds. Claims state what the results should show, and panels draw the
 results. An entry contains no protocol logic.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
 
 from anabranch.batches.reduction import Task
-from anabranch.errors import InputError
+from anabranch.errors import InputError, unknown
 from anabranch.gallery.claims import Unnamed
 from anabranch.gallery.metrics import Metric
 from anabranch.gallery.panels import Drawings
@@ -245,7 +246,7 @@ class Entry:
     """The cells on this engine."""
     named_claims: Mapping[str, Unnamed]
     drawings: Drawings
-    """The drawings of the panels, by title. The text has their captions."""
+    """The drawings of the panels, by title. The file has their captions."""
     overview: Overview | Callable[[Results], Table]
     """The report's table of all cells."""
     words: Mapping[str, object] = field(default_factory=dict)
@@ -277,8 +278,10 @@ class Entry:
         """The entry with its name, and with what its file has.
 
         Raises:
-            InputError: if the file lacks a claim, or a word of one.
+            InputError: if the file lacks a claim, or a claim a word, or the headline is no claim.
         """
+        if row.headline and row.headline not in self.named_claims:
+            raise InputError(f'the entry {name}: headline = "{row.headline}" is none of its claims')
         groups = (UNCERTAIN[group] for group in row.uncertain)
         return replace(
             self,
@@ -311,22 +314,33 @@ class Entry:
             InputError: if the text of the table has a mistake.
         """
         scenarios = {cell.key: cell.task(1).scenario.settings for cell in self.cells(self.quick)}
-        text = self._filled("parameters", with_shared_rows(self.row.parameters))
         try:
-            rows = quoted(parameters(text), scenarios)
+            table = with_shared_rows(self.row.parameters)
+            rows = quoted(parameters(self._filled("parameters", table)), scenarios)
         except InputError as error:
-            raise InputError(f"the entry {self.id}: parameters: {error}") from error
+            raise InputError(f"the entry {self.id}: {error}") from error
         if self.source is None:
             return rows
         return (Parameter("system", self.source.system.name, self.source.says), *rows)
 
     @property
     def panels(self) -> tuple[Panel, ...]:
-        """The panels, with their captions."""
+        """The panels, with their captions.
+
+        Raises:
+            InputError: if a panel has no caption, or a caption has a mistake.
+        """
         return tuple(
-            Panel(title, self._filled("captions", self.row.caption(title)), draw)
+            Panel(title, self._filled("captions", self._caption(title)), draw)
             for title, draw in self.drawings.items()
         )
+
+    def _caption(self, title: str) -> str:
+        for pattern, caption in self.row.captions.items():
+            if fnmatchcase(title, pattern):
+                return caption
+        valid = self.row.captions
+        raise unknown(f"the entry {self.id}: captions: none of the panel", title, valid)
 
     def notes(self, results: Results) -> list[str]:
         """Paragraphs of the report, with measured numbers.

@@ -123,9 +123,9 @@ def distance(one: Values, other: Values, of: str = "seeds") -> Measure:
     return of_medians(lambda a, b: abs(a / b - 1) * 100, one, other, of=of)
 
 
-def smallest(values: Values, scale: float = 1) -> Measure:
-    """The value of the worst seed, times `scale`, where more is better."""
-    return lambda results: estimates.estimate(np.min, values(results) * scale)
+def smallest(values: Values) -> Measure:
+    """The value of the worst seed, where more is better."""
+    return lambda results: estimates.estimate(np.min, values(results))
 
 
 def ratio_of_ratios(a: Values, b: Values, c: Values, d: Values) -> Measure:

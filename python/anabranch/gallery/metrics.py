@@ -43,9 +43,9 @@ class Metric:
         """The median over seeds, in the unit."""
         return measures.median(self.values(cell, **more))
 
-    def mean(self, cell: Levels, **more: Factor) -> Measure:
+    def mean(self, cell: Levels) -> Measure:
         """The mean over seeds, in the unit."""
-        return measures.mean(self.values(cell, **more))
+        return measures.mean(self.values(cell))
 
     def ratio(self, above: Levels, below: Levels) -> Measure:
         """The ratio of the medians of two cells."""
@@ -59,10 +59,10 @@ class Metric:
         """The median of one cell less that of another, in the unit."""
         return measures.difference(self.values(one), self.values(other))
 
-    def text(self, results: Results, cell: Levels, **more: Factor) -> str:
+    def text(self, results: Results, cell: Levels) -> str:
         """The median over seeds with its interval and unit; a dash if no run measured it."""
         try:
-            return self.median(cell, **more)(results).text(self.unit)
+            return self.median(cell)(results).text(self.unit)
         except NothingMeasured:
             return "–"
 
@@ -70,9 +70,9 @@ class Metric:
         """The texts of cells, by the levels that `at` takes."""
         return Texts(self, results, at)
 
-    def number(self, results: Results, cell: Levels, **more: Factor) -> float:
+    def number(self, results: Results, cell: Levels) -> float:
         """The median over seeds, in the unit."""
-        return float(estimates.median(self.values(cell, **more)(results)).value)
+        return float(estimates.median(self.values(cell)(results)).value)
 
     def _plain(self, cell: Levels) -> Values:
         return lambda results: results.values(self.column, **cell)
@@ -86,9 +86,9 @@ class Texts:
     results: Results
     at: Callable[..., Levels]
 
-    def __call__(self, *levels: Factor, **named: Factor) -> str:
+    def __call__(self, *levels: Factor) -> str:
         """The text of the cell with these levels."""
-        return self.metric.text(self.results, self.at(*levels, **named))
+        return self.metric.text(self.results, self.at(*levels))
 
     def __getitem__(self, words: str) -> str:
         """The text of the cell with the levels that notes name.
@@ -97,7 +97,7 @@ class Texts:
             InputError: if no cell has them.
         """
         wanted = self.at(*words.split(" | "))
-        for cell in self.results.runs.select(*wanted).unique().iter_rows(named=True):
+        for cell in self.results.runs.select(*wanted).drop_nulls().unique().iter_rows(named=True):
             if all(_word(cell[factor]) == _word(level) for factor, level in wanted.items()):
                 return self.metric.text(self.results, cell)
         raise InputError(f"{self.metric.label} of [{words}]: no cell has these levels")

@@ -9,7 +9,7 @@ entries have. Values quote settings of the scenarios, so the table cannot disagr
 * ``<connection.*.send_buffer>`` are the send buffers of all connections, such as ``1, 2 MB``;
 * ``<path.wifi in *_slow>`` is the path in cells whose key ends in ``_slow``;
 * ``<duration in *_slow>`` are the durations of the runs;
-* ``<congestion control>`` is that of TCP and that of Multipath TCP.
+* ``<congestion control>`` is the congestion control of TCP and of Multipath TCP.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def with_shared_rows(table: str) -> str:
 
     def rows(found: re.Match[str]) -> str:
         if found[1] not in _SHARED:
-            raise unknown("parameters: unknown rows", found[1], _SHARED, "parameters.toml")
+            raise unknown("parameters: unknown shared rows", found[1], _SHARED, "parameters.toml")
         return _SHARED[found[1]].strip()
 
     return re.sub("^<(.+)>$", rows, table, flags=re.MULTILINE)
@@ -78,7 +78,7 @@ def parameters(table: str) -> tuple[Parameter, ...]:
 def _parameter(row: str) -> Parameter:
     name, *rest = row.split(" | ")
     if len(rest) not in (1, 2):
-        raise InputError(f'"{row}" has to be: name | value, or: name | value | source')
+        raise InputError(f'parameters: "{row}" needs the form: name | value | source')
     return Parameter(name, *rest)
 
 

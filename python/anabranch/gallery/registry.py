@@ -1,7 +1,7 @@
 """The registry: what entries say, read from ``entries/*.toml``.
 
-It is separate from the code that measures. An entry's file has all of its text, and a row for each
-claim, which is a table of TOML::
+It is separate from the code that measures. An entry's file has all of its text, and one TOML
+table for each claim::
 
     title = "Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)"
     question = "Does Multipath TCP delay blocks less than TCP over the better path?"
@@ -28,13 +28,13 @@ claim, which is a table of TOML::
     bound = { at_least = 1.5, since = 2026-11-20, reason = "this project: read off a plot" }
     bounds.IQR = { above = 1, since = 2026-11-20, reason = "this project: any effect counts" }
 
-Words in braces come from the entry's code: its `constants`, in the notes also what it has
-`measured`, and in a row the words that `claim` gives. `parameters` explains the rows of its table.
-A caption belongs to the panels with its title, in which ``*`` stands for any text.
+Names in braces are keys of the entry's `words`, in notes also of its `measured_words`, and in a
+claim also of the words that `claim` gives. `parameters` explains the rows of its table. A caption
+belongs to the panels with its title, in which ``*`` stands for any text.
 
-`bound` judges every quantity that names none of `bounds`. The bound of another claim is named as
+`bound` judges the quantities that name no bound. A string stands for another claim's bound:
 ``"E1.6-control"`` or ``"E1.3-m12-beats-regular IQR"``. `where` is the setting in which the claim is
-judged, if its quantities do not name it. Several claims can share a row. ``calibration.toml``
+judged, if its quantities do not name it. Several claims can share a table. ``calibration.toml``
 belongs to `calibration.entry`.
 
 A bound is stated before the runs that it judges, with the day and the reason. If it changes, `was`
@@ -57,7 +57,6 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -76,7 +75,7 @@ if TYPE_CHECKING:
 
 
 def data(file: str) -> Mapping[str, Any]:
-    """The content of a file of this package."""
+    """A TOML file of this package, parsed."""
     return tomllib.loads(files("anabranch.gallery").joinpath(file).read_text(encoding="utf-8"))
 
 
@@ -157,8 +156,10 @@ class BoundRow(_Table):
     @model_validator(mode="after")
     def _has_one_kind(self) -> BoundRow:
         kinds = self.model_fields_set & _KINDS.keys()
-        if len(kinds) != 1 or (self.basis and "within" in kinds):
-            raise ValueError(f"needs one of {', '.join(_KINDS)}; the last one takes no basis")
+        if len(kinds) != 1:
+            raise ValueError(f"needs exactly one of {', '.join(_KINDS)}")
+        if self.basis and "within" in kinds:
+            raise ValueError("within takes no basis")
         return self
 
     def bound(self) -> Bound:
@@ -189,7 +190,8 @@ class _ClaimTable(_Table):
     @model_validator(mode="before")
     @classmethod
     def _is_a_claim(cls, table: Any) -> Any:
-        if isinstance(table, dict) and {*map(type, table.values())} == {dict}:
+        is_nested = isinstance(table, dict) and {*map(type, table.values())} == {dict}
+        if is_nested and not table.keys() & cls.model_fields.keys():
             raise ValueError('is no claim: write names in quotes, as ["E1.3-x"]')
         return table
 
@@ -241,17 +243,6 @@ class EntryRow(_Table):
         if self.studied and not self.system:
             raise ValueError("studied needs a system")
         return self
-
-    def caption(self, title: str) -> str:
-        """The caption of the panel with a title.
-
-        Raises:
-            InputError: if there is none.
-        """
-        for pattern, caption in self.captions.items():
-            if fnmatchcase(title, pattern):
-                return caption
-        raise unknown(f'the entry "{self.title}": no caption of the panel', title, self.captions)
 
 
 # ---- the rows in use ------------------------------------------------------------------------
@@ -343,7 +334,7 @@ def row(claim: str) -> ClaimRow:
     """
     claims = registered().claims
     if claim not in claims:
-        raise unknown("unknown claim", claim, claims, "gallery/entries/*.toml")
+        raise unknown("no file in gallery/entries has the claim", claim, claims)
     return claims[claim]
 
 
@@ -409,6 +400,7 @@ def _mistake(file: str, table: Any, errors: Sequence[ErrorDetails]) -> InputErro
 
 def _message(error: ErrorDetails) -> str:
     words = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
+    words = words.replace("valid dictionary", "table")
     return words[0].lower() + words[1:]
 
 

@@ -1,1 +1,1 @@
-"""Published results, one file each: cells, claims and panels."""
+"""Published results, with two files each: NAME.toml has the text, and NAME.py the code."""

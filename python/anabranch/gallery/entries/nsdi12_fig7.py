@@ -31,8 +31,6 @@ _REQUESTED = " requested"
 SEND_BUFFER = 200 * 1024
 REVERSE_DELAY_MS = {TCP_WIFI: 10.0, wifi_3g.TCP_3G: 75.0}
 
-_LINKS_SOURCE = "CS244'15, from an earlier experiment of NSDI'12"
-
 _factors = Factors("curve", "send", "receive", jitter_model="fifo")
 
 
@@ -222,7 +220,7 @@ PANELS = {
 }
 
 ENTRY = Entry(
-    words={"links_source": _LINKS_SOURCE, "kib": WINDOW_KIB},
+    words={"kib": WINDOW_KIB},
     design=cells,
     named_claims=CLAIMS,
     drawings=PANELS,

@@ -1,4 +1,4 @@
-"""Shared by the entries in real time: the stacks of the hosts, parameters and lateness."""
+"""Shared by the entries in real time: the stacks of the hosts, and lateness."""
 
 import dataclasses
 
