@@ -77,7 +77,7 @@ ci: $(BIN)/python ## run all tests, and build wheel, demonstration, small galler
 	$(call timed,digests-smoke bench-smoke test-slow)
 
 ci-builds:
-	$(call timed,demo docs wheels-smoke audit check-targets)
+	$(call timed,demo docs wheels-smoke)
 
 ci-runs:
-	$(call timed,test-platforms interop proxy-smoke)
+	$(call timed,test-platforms interop proxy-smoke audit check-targets)
