@@ -191,6 +191,7 @@ impl World {
         relay.run(&format!("ip addr add {RELAY}/32 dev lo"))?;
         destination.run(&format!("ip addr add {DESTINATION}/24 dev far0"))?;
         destination.run("ip link set dev far0 up")?;
+        wait_for_carrier(&relay, "near0")?;
         let mut server = destination.command(&this());
         let server = Running::start(server.args(["--serve", &DESTINATION_PORT.to_string()]))?;
         let secret = folder.file("secret");
@@ -302,6 +303,17 @@ fn wait_for(file: &Path) -> Result {
         thread::sleep(Duration::from_millis(10));
     }
     Err(format!("{} does not appear", file.display()).into())
+}
+
+/// The kernel takes note of a link up to a second later if it is busy, and changes routes then.
+pub(crate) fn wait_for_carrier(room: &Room, interface: &str) -> Result {
+    for _ in 0..500 {
+        if room.run(&format!("ip link show {interface}"))?.contains("state UP") {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Err(format!("{interface} gets no carrier").into())
 }
 
 pub(crate) fn require(condition: bool, message: impl Into<String>) -> Result {

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::cases::{
-    DESTINATION, DESTINATION_PORT, FAST, PORT, RELAY, Result, WIFI, World, require, this, unchanged,
+    DESTINATION, DESTINATION_PORT, FAST, PORT, RELAY, Result, WIFI, World, require, this,
+    unchanged, wait_for_carrier,
 };
 use crate::ipv6::{self, DESTINATION_IPV6, RELAY_IPV6, received, wait_for_data};
 use crate::rooms::{Room, Running, output};
@@ -136,6 +137,7 @@ fn behind(client: &Room) -> Result<Room> {
     room.run("ip -6 route add default via fd00:7::1")?;
     let ipv6 = if ipv6::are_supported() { "lan0.force_forwarding" } else { "all.forwarding" };
     client.run(&format!("sysctl -qw net.ipv4.conf.lan0.forwarding=1 net.ipv6.conf.{ipv6}=1"))?;
+    wait_for_carrier(client, "lan0")?;
     Ok(room)
 }
 
