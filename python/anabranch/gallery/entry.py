@@ -239,12 +239,13 @@ class Overview:
 class Entry:
     """A published result, reproduced as an experiment with claims.
 
-    The code of an entry has what runs, measures and draws. `with_row` adds what its file has.
+    Its code has cells, measures and drawings. `with_row` adds the content of its file.
     """
 
     design: Cells
     """The cells on this engine."""
     named_claims: Mapping[str, Unnamed]
+    """The claims by name, without statements and bounds, which the file has."""
     drawings: Drawings
     """The drawings of the panels, by title. The file has their captions."""
     overview: Overview | Callable[[Results], Table]
@@ -265,8 +266,9 @@ class Entry:
     id: str = ""
     """The name in the catalogue."""
     claims: tuple[Claim, ...] = ()
+    """The claims with their statements and bounds."""
     row: EntryRow = field(default_factory=EntryRow.model_construct)
-    """What the entry's file has."""
+    """The content of the entry's file."""
     quick: Tier = Tier("quick", seeds=0)
     full: Tier = Tier("full", seeds=0)
     uncertain_parameters: Mapping[str, str] = field(default_factory=dict)
@@ -275,7 +277,7 @@ class Entry:
     """The system of a source that ran a kernel. The cells run on it, and it is judged."""
 
     def with_row(self, name: str, row: EntryRow) -> Entry:
-        """The entry with its name, and with what its file has.
+        """The entry with its name and the content of its file.
 
         Raises:
             InputError: if the file lacks a claim, or a claim a word, or the headline is no claim.

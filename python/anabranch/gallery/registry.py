@@ -1,4 +1,4 @@
-"""The registry: what entries say, read from ``entries/*.toml``.
+"""The registry: texts, tiers and claims of entries, read from ``entries/*.toml``.
 
 It is separate from the code that measures. An entry's file has all of its text, and one TOML
 table for each claim::
@@ -209,7 +209,7 @@ class TierRow(_Table):
 
 
 class EntryRow(_Table):
-    """What an entry says. All other keys of its file are claims."""
+    """The text and the tiers of an entry. All other keys of its file are claims."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, _ClaimTable] = Field(init=False)

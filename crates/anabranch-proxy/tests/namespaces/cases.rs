@@ -305,7 +305,7 @@ fn wait_for(file: &Path) -> Result {
     Err(format!("{} does not appear", file.display()).into())
 }
 
-/// The kernel takes note of a link up to a second later if it is busy, and changes routes then.
+/// Waits until the link is up. A busy kernel needs up to a second, and then also changes the routes.
 pub(crate) fn wait_for_carrier(room: &Room, interface: &str) -> Result {
     for _ in 0..500 {
         if room.run(&format!("ip link show {interface}"))?.contains("state UP") {
