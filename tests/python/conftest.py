@@ -1,6 +1,9 @@
 import os
 import signal
+import subprocess
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -35,6 +38,28 @@ def scenario(duration: str = "3s", **changes: object) -> anabranch.Scenario:
 
 def ratio_of_medians(a: Any, b: Any, axis: int) -> Any:
     return np.median(a, axis=axis) / np.median(b, axis=axis)
+
+
+def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Send SIGINT to a process, check that it ends at once, and return its outputs.
+
+    A busy machine can delay it by seconds. So the limit is a second of its own processor time, of
+    which a process that goes on uses all that it gets.
+    """
+    before = _processor_s(process.pid)
+    process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + 20
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        assert time.monotonic() < deadline, "SIGINT does not end the process"
+        time.sleep(0.02)
+    assert _processor_s(process.pid) - before < 1, "0.2 s on an idle machine"
+    return process.communicate()
+
+
+def _processor_s(pid: int) -> float:
+    """Processor time of a process, which may have ended, without that of its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture(scope="session")

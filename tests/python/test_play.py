@@ -3,7 +3,6 @@ import importlib.util
 import json
 import random
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +22,7 @@ from anabranch.errors import InputError
 from anabranch.playground.server import server
 from anabranch.reports import single_run
 from anabranch.scenarios.addresses import PORT, address
-from conftest import scenario
+from conftest import interrupt, scenario
 
 pytestmark = pytest.mark.usefixtures("plain_pictures")
 
@@ -137,8 +136,8 @@ def test_it_serves_until_ctrl_c(site: Path, tmp_path: Path) -> None:
             assert f"{address[0]}#run=" in second
             with urllib.request.urlopen(address[0]) as answer:
                 assert answer.status == 200
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=5) == 130
+            interrupt(process)
+            assert process.returncode == 130
         finally:
             process.kill()
 
