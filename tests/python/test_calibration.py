@@ -225,7 +225,9 @@ def test_the_distribution_has_the_median_the_90th_percentile_and_the_worst() -> 
         "four",
         "five",
     ]
-    verdicts = {claim.id: judge(claim, found).verdict for claim in calibration.ENTRY.claims}
+    verdicts = {
+        claim.id: judge(claim, found).verdict for claim in catalogue.entry("calibration").claims
+    }
     assert verdicts == {
         "C1-one-path": Verdict.PARTLY,  # only the median is met
         "C2-two-paths": Verdict.NOT_APPLICABLE,

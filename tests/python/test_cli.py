@@ -185,7 +185,7 @@ def test_strict_fails_on_claims_that_are_not_reproduced(
             design=lambda _: cells,
             claims=(claim,),
             drawings={panel.title: panel.draw for panel in entry.panels[:1]},
-            row=entry.row.model_copy(update={"notes": ""}),
+            row=dataclasses.replace(entry.row, notes=""),
             measured_words=lambda _: {},
         )
         monkeypatch.setattr(catalogue, "entry", lambda _, short=short: short)

@@ -70,7 +70,7 @@ def short_entry() -> Entry:
         design=lambda _: cells,
         claims=(Claim("c", "s", "o", (condition,)),),
         drawings={"panel": _draw},
-        row=entry.row.model_copy(update={"captions": {"*": "caption"}, "notes": ""}),
+        row=dataclasses.replace(entry.row, captions={"*": "caption"}, notes=""),
         measured_words=lambda _: {},
         uncertain_parameters={"WiFi's rate": "path.wifi*.rate", "3G's delay": "path.3g*.delay"},
     )
@@ -128,7 +128,7 @@ def test_the_variants_of_other_results_do_not_count(folder: Path, results: Resul
 
 def test_an_entry_without_uncertain_parameters_has_no_bands(tmp_path: Path) -> None:
     entry = short_entry()
-    row = entry.row.model_copy(update={"not_varied_because": "it is a test"})
+    row = dataclasses.replace(entry.row, not_varied_because="it is a test")
     entry = dataclasses.replace(entry, uncertain_parameters={}, row=row)
     results = execute(entry, TIER, tmp_path)
     assert sensitivity.variants(results, tmp_path) == {}

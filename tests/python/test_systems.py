@@ -129,8 +129,8 @@ def _entry() -> Entry:
             claim("cured", cured, below(0.01, "", "")),
         ),
         drawings={"panel": _draw},
-        row=entry.row.model_copy(
-            update={"captions": {"*": "caption"}, "notes": "", "not_varied_because": "it is a test"}
+        row=dataclasses.replace(
+            entry.row, captions={"*": "caption"}, notes="", not_varied_because="it is a test"
         ),
         measured_words=lambda _: {},
         uncertain_parameters={},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from anabranch.calibration.deviations import (
 )
 from anabranch.gallery import registry
 from anabranch.gallery.claims import Quantity, Unnamed, claim
-from anabranch.gallery.entry import Cell, Entry, Tier
+from anabranch.gallery.entry import Cell, Entry, Experiment, Tier
 from anabranch.gallery.panels import Drawings
 from anabranch.live.hosts import HERE
 from anabranch.reports import figures
@@ -139,13 +139,13 @@ _PANELS: Drawings = {
 # ---- the entry ------------------------------------------------------------------------------
 
 
-def entry_of(
+def experiment_of(
     cases: Sequence[Case],
     scenarios: str,
     machine: str = HERE,
     claims: Mapping[str, Unnamed] = CLAIMS,
-) -> Entry:
-    """The entry that compares the engine with Linux in these scenarios.
+) -> Experiment:
+    """The experiment that compares the engine with Linux in these scenarios.
 
     `scenarios` describes them in the report. Linux runs on `machine`. Everything but the cells
     follows from the results.
@@ -155,7 +155,7 @@ def entry_of(
         pairs = [each.cells(machine) for each in cases]
         return [*(engine for engine, _ in pairs), *(linux for _, linux in pairs)]
 
-    found = Entry(
+    return Experiment(
         design=cells,
         named_claims=claims,
         drawings=_PANELS,
@@ -167,7 +167,11 @@ def entry_of(
         uncited=("TCP and Multipath TCP of Linux, over the same emulated links.",),
         about={"duration": case.durations(cases), "scenarios": scenarios, "linux": machine},
     )
-    return found.with_row(_ID, registry.entry(_ID))
+
+
+def entry_of(*arguments: Any, **named: Any) -> Entry:
+    """The entry with an experiment, whose arguments these are."""
+    return experiment_of(*arguments, **named).with_row(_ID, registry.entry(_ID))
 
 
 def chosen(
@@ -214,4 +218,4 @@ def _on(machine: str, cases: Iterable[case.Case]) -> list[case.Case]:
 
 
 _FIXED = "the fixed set"
-ENTRY = entry_of(fixed.cases(), _FIXED)
+EXPERIMENT = experiment_of(fixed.cases(), _FIXED)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 from anabranch.errors import InputError, unknown
+from anabranch.forms import form, is_number
 from anabranch.gallery import registry
-from anabranch.gallery.entry import Entry
+from anabranch.gallery.entry import Entry, Experiment
+from anabranch.gallery.files import data
 
-SECONDS: Mapping[str, tuple[float, float]] = registry.data("catalogue.toml")
+
+def _are_times(given: Any) -> bool:
+    return isinstance(given, list) and len(given) == 2 and all(map(is_number, given))
+
+
+SECONDS: Mapping[str, tuple[float, float]] = data(
+    "catalogue.toml", form("two times in s, [quick, full]", _are_times)
+)
 """The entries that `list` and `gallery` show, with the time of the quick and the full tier in s."""
 
 _LIVE = ("nsdi12-fig7", "failing-paths")
@@ -43,8 +53,8 @@ def entry(name: str) -> Entry:
     module = f"gallery.entries.{name.replace('-', '_')}"
     if name == CALIBRATION:
         module = "calibration.entry"
-    found = import_module(f"anabranch.{module}").ENTRY
-    assert isinstance(found, Entry)
+    found = import_module(f"anabranch.{module}").EXPERIMENT
+    assert isinstance(found, Experiment)
     return found.with_row(name, registry.entry(name))
 
 

@@ -7,7 +7,7 @@ results. An entry contains no protocol logic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError, unknown
 from anabranch.gallery.claims import Unnamed
-from anabranch.gallery.metrics import Metric
+from anabranch.gallery.files import filled
+from anabranch.gallery.metrics import Metric, Texts
 from anabranch.gallery.panels import Drawings
 from anabranch.gallery.parameters import Parameter, parameters, quoted, with_shared_rows
-from anabranch.gallery.registry import SOURCES, UNCERTAIN, EntryRow, check_words, words_in
+from anabranch.gallery.registry import SOURCES, UNCERTAIN, EntryRow
 from anabranch.gallery.systems import Source, source_of
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
@@ -236,16 +237,13 @@ class Overview:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A published result, reproduced as an experiment with claims.
-
-    Its code has cells, measures and drawings. `with_row` adds the content of its file.
-    """
+class Experiment:
+    """The code of an entry: cells, measures and drawings."""
 
     design: Cells
     """The cells on this engine."""
     named_claims: Mapping[str, Unnamed]
-    """The claims by name, without statements and bounds, which the file has."""
+    """The claims by name, without statements and bounds, which the file of the entry has."""
     drawings: Drawings
     """The drawings of the panels, by title. The file has their captions."""
     overview: Overview | Callable[[Results], Table]
@@ -263,21 +261,8 @@ class Entry:
     about: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the runs, for their provenance."""
 
-    id: str = ""
-    """The name in the catalogue."""
-    claims: tuple[Claim, ...] = ()
-    """The claims with their statements and bounds."""
-    row: EntryRow = field(default_factory=EntryRow.model_construct)
-    """The content of the entry's file."""
-    quick: Tier = Tier("quick", seeds=0)
-    full: Tier = Tier("full", seeds=0)
-    uncertain_parameters: Mapping[str, str] = field(default_factory=dict)
-    """Parameters that the sources leave open or state roughly: words, and a pattern of keys."""
-    source: Source | None = None
-    """The system of a source that ran a kernel. The cells run on it, and it is judged."""
-
     def with_row(self, name: str, row: EntryRow) -> Entry:
-        """The entry with its name and the content of its file.
+        """The entry of this name, whose file has this content.
 
         Raises:
             InputError: if the file lacks a claim, or a claim a word, or the headline is no claim.
@@ -285,16 +270,34 @@ class Entry:
         if row.headline and row.headline not in self.named_claims:
             raise InputError(f'the entry {name}: headline = "{row.headline}" is none of its claims')
         groups = (UNCERTAIN[group] for group in row.uncertain)
-        return replace(
-            self,
+        return Entry(
+            **{each.name: getattr(self, each.name) for each in fields(Experiment)},
             id=name,
             row=row,
             claims=tuple(claim(key, self.words) for key, claim in self.named_claims.items()),
-            quick=Tier("quick", **row.quick.model_dump()),
-            full=Tier("full", **row.full.model_dump()),
+            quick=Tier("quick", **vars(row.quick)),
+            full=Tier("full", **vars(row.full)),
             uncertain_parameters={word: key for each in groups for word, key in each.items()},
             source=source_of(row.system, row.studied) if row.system else None,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(Experiment):
+    """A published result, reproduced as an experiment with claims."""
+
+    id: str
+    """The name in the catalogue."""
+    row: EntryRow
+    """The content of the entry's file."""
+    claims: tuple[Claim, ...]
+    """The claims with their statements and bounds."""
+    quick: Tier
+    full: Tier
+    uncertain_parameters: Mapping[str, str]
+    """Parameters that the sources leave open or state roughly: words, and a pattern of keys."""
+    source: Source | None
+    """The system of a source that ran a kernel. The cells run on it, and it is judged."""
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -350,21 +353,20 @@ class Entry:
         Raises:
             InputError: if the text of the notes has a mistake.
         """
-        text = self._filled("notes", self.row.notes, self.measured_words(results))
+        cells = [cell.factors for cell in self.cells(self.quick)]
+        measured = {
+            word: replace(each, cells=cells) if isinstance(each, Texts) else each
+            for word, each in self.measured_words(results).items()
+        }
+        for word in sorted(self.words.keys() & measured.keys()):
+            raise InputError(f"the entry {self.id}: notes: the entry's code gives {{{word}}} twice")
+        text = self._filled("notes", self.row.notes, measured)
         return [" ".join(each.splitlines()) for each in text.strip().split("\n\n") if each]
 
     def _filled(self, key: str, text: str, measured: Mapping[str, object] | None = None) -> str:
         """A text with words in its braces."""
-        place, measured = f"the entry {self.id}: {key}", measured or {}
-        for word in sorted(self.words.keys() & measured.keys()):
-            raise InputError(f"{place}: the entry's code gives {{{word}}} twice")
-        used = {word: each for word, each in self.words.items() if word in words_in(text)}
-        given = {**used, **measured}
-        check_words(place, text, given)
-        try:
-            return text.format(**given)
-        except (InputError, LookupError, TypeError, ValueError) as error:
-            raise InputError(f"{place}: {error}") from error
+        (found,) = filled(f"the entry {self.id}: {key}", [text], measured or {}, self.words)
+        return found
 
     @property
     def is_live(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anabranch.errors import InputError
@@ -85,30 +86,35 @@ class Texts:
     metric: Metric
     results: Results
     at: Callable[..., Levels]
+    cells: Sequence[Levels] = ()
+    """The cells that notes can name."""
 
     def __call__(self, *levels: Factor) -> str:
         """The text of the cell with these levels."""
         return self.metric.text(self.results, self.at(*levels))
 
     def __getitem__(self, words: str) -> str:
-        """The text of the cell with the levels that notes name.
+        """The text of the cell with the levels that notes name; a dash if no run measured it.
 
         Raises:
             InputError: if no cell has them.
+            TypeError: if there are too few or too many.
         """
         wanted = self.at(*words.split(" | "))
-        for cell in self.results.runs.select(*wanted).drop_nulls().unique().iter_rows(named=True):
-            if all(_word(cell[factor]) == _word(level) for factor, level in wanted.items()):
-                return self.metric.text(self.results, cell)
+        for cell in self.cells:
+            if all(_is_named(cell.get(factor), level) for factor, level in wanted.items()):
+                return self.metric.text(self.results, {factor: cell[factor] for factor in wanted})
         raise InputError(f"{self.metric.label} of [{words}]: no cell has these levels")
 
     def __format__(self, form: str) -> str:
         raise InputError(f"{self.metric.label} needs levels in brackets, as in {{x[MPTCP | 32]}}")
 
 
-def _word(level: Factor) -> str:
-    """A level as notes name it."""
-    return level if isinstance(level, str) else f"{level:g}"
+def _is_named(level: Factor | None, word: Factor) -> bool:
+    """Whether a word of notes names a level, such as ``32`` the number 32.0."""
+    if isinstance(level, str) or not isinstance(word, str):
+        return level == word
+    return re.fullmatch(r"-?[\d.]+", word) is not None and level == float(word)
 
 
 GOODPUT = Metric("goodput_mbps", "goodput", "Mbit/s")

@@ -1,7 +1,7 @@
 """The registry: texts, tiers and claims of entries, read from ``entries/*.toml``.
 
-It is separate from the code that measures. An entry's file has all of its text, and one TOML
-table for each claim::
+It is separate from the code that measures. An entry's file has its text, except the words of
+quantities and of figures, and one TOML table for each claim::
 
     title = "Delay of 8 KiB blocks over WiFi, 3G, and both (NSDI 2012, Figure 7)"
     question = "Does Multipath TCP delay blocks less than TCP over the better path?"
@@ -51,79 +51,32 @@ chose both:
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from string import Formatter
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-
+from anabranch import forms
 from anabranch.errors import InputError, unknown
+from anabranch.forms import NUMBER, TEXT, form, is_number, names, whole
+from anabranch.gallery.files import data, filled, template
+from anabranch.gallery.systems import SYSTEMS
 from anabranch.results import bounds
 from anabranch.results.bounds import Bound
-from anabranch.words import listed
+from anabranch.scenarios import loading
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
-
-def data(file: str) -> Mapping[str, Any]:
-    """A TOML file of this package, parsed."""
-    return tomllib.loads(files("anabranch.gallery").joinpath(file).read_text(encoding="utf-8"))
-
-
-SOURCES: Mapping[str, str] = data("references.toml")
+SOURCES: Mapping[str, str] = data("references.toml", TEXT)
 """The sources in full, by the short names that claims and tables of parameters use."""
-UNCERTAIN: Mapping[str, Mapping[str, str]] = data("uncertain.toml")
+UNCERTAIN: Mapping[str, Mapping[str, str]] = data("uncertain.toml", forms.rows(TEXT))
 """Groups of uncertain parameters: words, and a pattern of keys."""
-SYSTEMS: Mapping[str, Mapping[str, str]] = data("systems.toml")
-"""The systems that sources ran; see `gallery.systems`."""
 
 
-# ---- the form of the files ------------------------------------------------------------------
+# ---- bounds ---------------------------------------------------------------------------------
 
-
-def _one_of(file: str, valid: Mapping[str, Any]) -> AfterValidator:
-    def check(name: str) -> str:
-        if name not in valid:
-            raise ValueError(str(unknown("unknown name", name, valid, file)))
-        return name
-
-    return AfterValidator(check)
-
-
-def _has_words(text: str) -> str:
-    if re.search("[{}]", re.sub(r"\{\w+(:[^{}]*)?\}", "", text)):
-        raise ValueError("braces need a word between them, as in {paths}")
-    return text
-
-
-def _has_whole_braces(text: str) -> str:
-    _ = list(Formatter().parse(text))  # raises ValueError
-    return text
-
-
-def _in_order(ends: list[float]) -> list[float]:
-    if ends[0] > ends[1]:
-        raise ValueError("should be [low, high]")
-    return ends
-
-
-_Text = Annotated[str, Field(min_length=1)]
-_Sentence = Annotated[_Text, AfterValidator(_has_words)]
-_Template = Annotated[_Text, AfterValidator(_has_whole_braces)]
-_Number = Annotated[float, Field(allow_inf_nan=False)] | int
-_Ends = Annotated[list[_Number], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
-_DayAndWords = Annotated[tuple[date, _Text], Field(strict=False)]
-_Policy = Literal["congestion_control", "scheduler", "remedies", "path_manager"]
-_Ratio = Annotated[str, Field(pattern=r"^\d+(\.\d+)? / \d+(\.\d+)?$")]
 _KINDS: Mapping[str, Callable[..., Bound]] = {
     "at_least": bounds.at_least,
     "at_most": bounds.at_most,
@@ -134,118 +87,155 @@ _KINDS: Mapping[str, Callable[..., Bound]] = {
 """The keys of a bound that state its ends."""
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+def _is_range(given: Any) -> bool:
+    is_pair = isinstance(given, list) and len(given) == 2
+    return is_pair and all(map(is_number, given)) and given[0] <= given[1]
 
 
-class BoundRow(_Table):
+def _is_stated(given: Any) -> bool:
+    ratio = r"\d+(\.\d+)? / [1-9]\d*(\.\d+)?"
+    is_ratio = isinstance(given, str) and re.fullmatch(ratio, given) is not None
+    return is_number(given) or _is_range(given) or is_ratio
+
+
+def _is_day(given: Any) -> bool:
+    return type(given) is date
+
+
+def _is_history(given: Any) -> bool:
+    return isinstance(given, list) and all(
+        isinstance(each, list) and len(each) == 2 and _is_day(each[0]) and isinstance(each[1], str)
+        for each in given
+    )
+
+
+_END = Annotated[float | None, NUMBER]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BoundRow:
     """A bound; one of the first five keys states its ends."""
 
-    at_least: _Number | None = None
-    at_most: _Number | None = None
-    above: _Number | None = None
-    below: _Number | None = None
-    within: _Ends | None = None
-    since: date
-    reason: _Text
-    unit: _Text = ""
-    basis: _Text = ""
-    source: _Number | _Ends | _Ratio | None = None
-    was: list[_DayAndWords] = []
-
-    @model_validator(mode="after")
-    def _has_one_kind(self) -> BoundRow:
-        kinds = self.model_fields_set & _KINDS.keys()
-        if len(kinds) != 1:
-            raise ValueError(f"needs exactly one of {', '.join(_KINDS)}")
-        if self.basis and "within" in kinds:
-            raise ValueError("within takes no basis")
-        return self
-
-    def bound(self) -> Bound:
-        """The bound that the row states."""
-        (kind,) = self.model_fields_set & _KINDS.keys()
-        reason = "; ".join((self.reason, *(f"until {day} {words}" for day, words in self.was)))
-        basis = (self.basis,) if self.basis else ()
-        found = _KINDS[kind](getattr(self, kind), self.since.isoformat(), reason, self.unit, *basis)
-        match self.source:
-            case None:
-                return found
-            case str(ratio):
-                numerator, denominator = map(float, ratio.split(" / "))
-                return found.stating(numerator / denominator)
-            case list(ends):
-                return found.stating(*ends)
-            case number:
-                return found.stating(number)
+    at_least: _END = None
+    at_most: _END = None
+    above: _END = None
+    below: _END = None
+    within: Annotated[Sequence[float] | None, form("[low, high]", _is_range)] = None
+    since: Annotated[date, form("a day without quotes, as 2026-11-20", _is_day)]
+    reason: Annotated[str, TEXT]
+    unit: Annotated[str, TEXT] = ""
+    basis: Annotated[str, TEXT] = ""
+    """The meaning of the number."""
+    source: Annotated[
+        float | Sequence[float] | str | None,
+        form('a number, [low, high], or a ratio as "70 / 366"', _is_stated),
+    ] = None
+    was: Annotated[
+        Sequence[tuple[date, str]],
+        form('earlier bounds, as [[2026-11-24, "at least 1"]]', _is_history),
+    ] = ()
 
 
-class _ClaimTable(_Table):
-    statement: _Sentence
-    source: _Sentence
-    where: _Sentence = ""
-    bound: BoundRow | _Text | None = None
-    bounds: Mapping[str, BoundRow | _Text] = {}
+_bound_row = forms.row(_BoundRow)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _is_a_claim(cls, table: Any) -> Any:
-        is_nested = isinstance(table, dict) and {*map(type, table.values())} == {dict}
-        if is_nested and not table.keys() & cls.model_fields.keys():
-            raise ValueError('is no claim: write names in quotes, as ["E1.3-x"]')
-        return table
 
-    def named_bounds(self) -> Mapping[str, BoundRow | str]:
+def bound_of(place: str, table: dict[str, Any]) -> Bound:
+    """A bound from its table. Errors begin with `place`.
+
+    Raises:
+        InputError: if the table has a mistake.
+    """
+    kinds = [kind for kind in _KINDS if kind in table]
+    if len(kinds) != 1:
+        given = ", ".join(table)
+        raise InputError(f"{place} needs one of {', '.join(_KINDS)}; its keys are {given}")
+    (kind,) = kinds
+    if kind == "within" and "basis" in table:
+        raise InputError(f"{place}: within takes no basis")
+    row = _bound_row(place, table)
+    reason = "; ".join((row.reason, *(f"until {day} {words}" for day, words in row.was)))
+    basis = (row.basis,) if row.basis else ()
+    found = _KINDS[kind](table[kind], row.since.isoformat(), reason, row.unit, *basis)
+    match row.source:
+        case None:
+            return found
+        case str() as ratio:
+            numerator, denominator = map(float, ratio.split(" / "))
+            return found.stating(numerator / denominator)
+        case int() | float() as number:
+            return found.stating(number)
+        case ends:
+            return found.stating(*ends)
+
+
+# ---- entries and claims ---------------------------------------------------------------------
+
+
+def _bound(place: str, given: Any) -> Bound | str:
+    if isinstance(given, dict):
+        return bound_of(place, given)
+    if isinstance(given, str):
+        return given
+    raise InputError(f"{place} = {given!r} has to be a bound, or the name of one")
+
+
+@dataclass(frozen=True)
+class _ClaimTable:
+    statement: Annotated[str, template]
+    source: Annotated[str, template]
+    where: Annotated[str, template] = ""
+    bound: Annotated[Bound | str | None, _bound] = None
+    bounds: Annotated[
+        Mapping[str, Bound | str], forms.rows(_bound, "bounds by name, as bounds.mean")
+    ] = field(default_factory=dict)
+
+    def named_bounds(self) -> Mapping[str, Bound | str]:
         """The bounds by the names that quantities use; the name of `bound` is empty."""
-        return {**({"": self.bound} if self.bound else {}), **self.bounds}
+        return {**({} if self.bound is None else {"": self.bound}), **self.bounds}
 
 
-class TierRow(_Table):
+@dataclass(frozen=True)
+class TierRow:
     """The size of a tier; see `gallery.entry.Tier`."""
 
-    seeds: Annotated[int, Field(gt=0)]
-    measured_s: int
-    warm_up_s: int = 5
+    seeds: Annotated[int, whole(1)]
+    measured_s: Annotated[int, whole(0)]
+    """Simulated seconds after the warm-up; 0 if each scenario has its own duration."""
+    warm_up_s: Annotated[int, whole(0)] = 5
+    """Simulated seconds that metrics exclude."""
 
 
-class EntryRow(_Table):
+_POLICIES = ("congestion_control", "scheduler", "remedies", "path_manager")
+_TIER = forms.row(TierRow)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryRow:
     """The text and the tiers of an entry. All other keys of its file are claims."""
 
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, _ClaimTable] = Field(init=False)
-
-    title: _Text
-    question: _Text
+    title: Annotated[str, TEXT]
+    question: Annotated[str, TEXT]
     """The question that the claims answer."""
-    cites: list[Annotated[str, _one_of("references.toml", SOURCES)]]
+    cites: Annotated[Sequence[str], names("source", SOURCES, "references.toml")]
     """The short names of sources."""
-    headline: _Text = ""
+    headline: Annotated[str, TEXT] = ""
     """The claim whose measured value leads the report; by default the first claim."""
-    quick: TierRow
-    full: TierRow = TierRow(seeds=20, measured_s=100)
-    uncertain: list[Annotated[str, _one_of("uncertain.toml", UNCERTAIN)]] = []
+    quick: Annotated[TierRow, _TIER]
+    full: Annotated[TierRow, _TIER] = TierRow(seeds=20, measured_s=100)
+    uncertain: Annotated[Sequence[str], names("group", UNCERTAIN)] = ()
     """Groups of uncertain parameters, which `gallery.sensitivity` varies."""
-    not_varied_because: _Text = ""
+    not_varied_because: Annotated[str, TEXT] = ""
     """Reason for which no parameter is varied, if `uncertain` is empty."""
-    system: Annotated[str, _one_of("systems.toml", SYSTEMS)] = ""
+    system: Annotated[str, forms.name("system", SYSTEMS)] = ""
     """The system that the source ran, if it was a kernel."""
-    studied: list[_Policy] = []
+    studied: Annotated[Sequence[str], names("policy", _POLICIES)] = ()
     """The keys of a connection whose policies the claims compare."""
-    parameters: _Template = ""
+    parameters: Annotated[str, template] = ""
     """The rows of the table of parameters; see `gallery.parameters`."""
-    captions: Mapping[str, _Template] = {}
+    captions: Annotated[Mapping[str, str], forms.rows(template)] = field(default_factory=dict)
     """The captions of panels, by title; ``*`` in a title stands for any text."""
-    notes: _Template = ""
+    notes: Annotated[str, template] = ""
     """Paragraphs with an empty line between them."""
-
-    @model_validator(mode="after")
-    def _studied_needs_a_system(self) -> EntryRow:
-        if self.studied and not self.system:
-            raise ValueError("studied needs a system")
-        return self
-
-
-# ---- the rows in use ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -269,13 +259,10 @@ class ClaimRow:
         `shared` has words that other claims may need.
 
         Raises:
-            InputError: if a word is missing, or none of the braces has a given word.
+            InputError: if a word is missing or does not fit, or the claim has none of `given`.
         """
-        text = "\n".join((self.statement, self.source, self.where))
-        words = {word: each for word, each in shared.items() if word in words_in(text)}
-        words.update(given)
-        check_words(self.place, text, words)
-        statement, source, where = text.format(**words).split("\n")
+        texts = (self.statement, self.source, self.where)
+        statement, source, where = filled(self.place, texts, given, shared)
         return statement, source, where
 
     def bound(self, name: str) -> Bound:
@@ -287,24 +274,6 @@ class ClaimRow:
         if name not in self.bounds:
             raise InputError(f'{self.place} needs the key "{_key(name)}"')
         return self.bounds[name]
-
-
-def check_words(place: str, text: str, given: Mapping[str, object]) -> None:
-    """Check that the words given for a text are those in its braces.
-
-    Raises:
-        InputError: if they are not.
-    """
-    needed = words_in(text)
-    for word in sorted(needed - given.keys()):
-        raise InputError(f"{place} has {{{word}}}, which the entry's code does not give")
-    for word in sorted(given.keys() - needed):
-        raise InputError(f"{place} lacks {{{word}}}, which the entry's code gives")
-
-
-def words_in(text: str) -> set[str]:
-    """The words that stand in the braces of a text."""
-    return set(re.findall(r"\{(\w+)", text))
 
 
 @dataclass(frozen=True)
@@ -355,88 +324,60 @@ def read(folder: Traversable) -> Registry:
         InputError: if a file has a mistake.
     """
     entries: dict[str, EntryRow] = {}
-    tables: dict[str, tuple[str, _ClaimTable]] = {}
+    claims: dict[str, tuple[str, _ClaimTable]] = {}
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         name, _, suffix = file.name.rpartition(".")
         if suffix != "toml":
             continue
-        row = entries[name.replace("_", "-")] = _entry(file)
-        for claim, table in (row.model_extra or {}).items():
-            if claim in tables:
-                raise InputError(f'{file.name}: "{claim}" is also in {tables[claim][0]}')
-            tables[claim] = (f'{file.name}: "{claim}"', table)
-    return Registry(entries, dict(_claims(tables)))
+        table = loading.toml_in(file.read_text(encoding="utf-8"), file.name)
+        found = {key: table.pop(key) for key in list(table) if _is_claim(key, table[key])}
+        row = entries[name.replace("_", "-")] = _entry(file.name, table)
+        if row.studied and not row.system:
+            raise InputError(f'{file.name} has the key "studied", so it needs the key "system"')
+        for claim, each in found.items():
+            place = f'{file.name}: "{claim}"'
+            if claim in claims:
+                raise InputError(f"{place} is also in {claims[claim][0]}")
+            if not each.keys() & _CLAIM_KEYS and _has_tables_only(each):
+                raise InputError(f'{place} is no claim: write names in quotes, as ["E1.3-x"]')
+            claims[claim] = (place, _claim(place, each))
+    return Registry(entries, dict(_claims(claims)))
 
 
-def _entry(file: Traversable) -> EntryRow:
-    try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
-        return EntryRow.model_validate(table)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file.name}: {error}") from error
-    except ValidationError as error:
-        raise _mistake(file.name, table, error.errors()) from error
+_entry, _claim = forms.row(EntryRow), forms.row(_ClaimTable)
+_CLAIM_KEYS = {each.name for each in fields(_ClaimTable)}
 
 
-def _mistake(file: str, table: Any, errors: Sequence[ErrorDetails]) -> InputError:
-    """The first mistake of a file in words: an unknown key, if there is one."""
-    error = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
-    first, last = (str(error["loc"][end]) if error["loc"] else "" for end in (0, -1))
-    if first and not _is_known(first) and error["type"] != "value_error":
-        return unknown(f"{file}: unknown key", first, EntryRow.model_fields)
-    path, value = _found(table, error)
-    place = ": ".join((file, *(f'"{key}"' if "." in key else key for key in path)))
-    if error["type"] == "missing":
-        return InputError(f'{place} needs the key "{last}"')
-    if error["type"] == "extra_forbidden":
-        forms = {"quick": TierRow, "full": TierRow}
-        form = forms.get(first, _ClaimTable if len(path) == 2 else BoundRow)
-        return unknown(f"{place.removesuffix(f': {last}')}: unknown key", last, form.model_fields)
-    if isinstance(value, dict):
-        return InputError(f"{place}: {_message(error)}")
-    alike = dict.fromkeys(_message(each) for each in errors if _found(table, each)[0] == path)
-    return InputError(f"{place} = {json.dumps(value, default=str)}: {listed(alike, 'or')}")
+def _is_claim(key: str, given: Any) -> bool:
+    """`True` for a table that was meant as a claim; `False` for a misspelt key of an entry."""
+    if not isinstance(given, dict) or key in ("quick", "full", "captions"):
+        return False
+    is_named = re.search("[.-]", key) is not None
+    return is_named or bool(given.keys() & _CLAIM_KEYS) or _has_tables_only(given)
 
 
-def _message(error: ErrorDetails) -> str:
-    words = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
-    words = words.replace("valid dictionary", "table")
-    return words[0].lower() + words[1:]
+def _has_tables_only(table: dict[str, Any]) -> bool:
+    return {*map(type, table.values())} == {dict}
 
 
-def _is_known(key: str) -> bool:
-    """`True` for a key of an entry, and for a name of a claim, which has a dot or a hyphen."""
-    return key in EntryRow.model_fields or re.search("[.-]", key) is not None
-
-
-def _found(table: Any, error: ErrorDetails) -> tuple[list[str], Any]:
-    """The keys that lead to a mistake, and the value that they lead to."""
-    path = []
-    for key in error["loc"]:
-        if isinstance(table, dict) and key in table:  # others are names of types
-            table = table[key]
-            path.append(str(key))
-    return path, table
-
-
-def _claims(tables: Mapping[str, tuple[str, _ClaimTable]]) -> Iterator[tuple[str, ClaimRow]]:
+def _claims(found: Mapping[str, tuple[str, _ClaimTable]]) -> Iterator[tuple[str, ClaimRow]]:
     """The claims with their names; bounds can be those of other claims."""
     stated = {
-        (claim, name): row.bound()
-        for claim, (_, table) in tables.items()
-        for name, row in table.named_bounds().items()
-        if isinstance(row, BoundRow)
+        (claim, name): bound
+        for claim, (_, table) in found.items()
+        for name, bound in table.named_bounds().items()
     }
-    for claim, (place, table) in tables.items():
-        bounds = {}
-        for name, row in table.named_bounds().items():
-            other, _, of = row.partition(" ") if isinstance(row, str) else (claim, "", name)
-            if (other, of) not in stated:
-                names = f"{_key(name)} = {row!r} names no bound of a claim"
-                own = "{ above = 1, since = 2026-11-20, reason = 'this project: …' }"
-                raise InputError(f"{place}: {names}; a bound of its own is a table, as {own}")
-            bounds[name] = stated[other, of]
-        yield claim, ClaimRow(place, table.statement, table.source, table.where, bounds)
+    for claim, (place, table) in found.items():
+        own = {}
+        for name, given in table.named_bounds().items():
+            other, _, of = given.partition(" ") if isinstance(given, str) else (claim, "", name)
+            bound = stated.get((other, of))
+            if not isinstance(bound, Bound):
+                raise InputError(
+                    f"{place}: {_key(name)} = {given!r} is neither a bound nor names one"
+                )
+            own[name] = bound
+        yield claim, ClaimRow(place, table.statement, table.source, table.where, own)
 
 
 def _key(name: str) -> str:

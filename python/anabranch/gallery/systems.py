@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 from anabranch import _core
 from anabranch.exchange.link import UNLIMITED, links
-from anabranch.gallery.registry import SYSTEMS
+from anabranch.forms import TEXT, name, row
+from anabranch.gallery.files import data
 from anabranch.scenarios import loading
 from anabranch.scenarios.classes import TomlTable
 
@@ -145,6 +146,16 @@ LINUX = System("Linux 6.12", "linux-6.12", forms={"min_rtt": "linux"}, ships=_li
 
 
 @dataclass(frozen=True)
+class _SourceRow:
+    says: Annotated[str, TEXT]
+    links: Annotated[str, name("kind of links", _ON_LINKS)] = "clean"
+
+
+SYSTEMS: Mapping[str, _SourceRow] = data("systems.toml", row(_SourceRow))
+"""The systems that sources ran: statements, and a kind of links."""
+
+
+@dataclass(frozen=True)
 class Source:
     """The system that a source used, and the policies that it studied."""
 
@@ -168,5 +179,5 @@ class Source:
 
 def source_of(name: str, studied: Sequence[str]) -> Source:
     """A source of ``systems.toml``, and the policies that it studied."""
-    row = SYSTEMS[name]
-    return Source(row["says"], tuple(studied), _ON_LINKS[row.get("links", "clean")])
+    found = SYSTEMS[name]
+    return Source(found.says, tuple(studied), _ON_LINKS[found.links])

@@ -34,6 +34,7 @@ import polars as pl
 from anabranch.errors import AnabranchError, InputError, unknown
 from anabranch.files import prepare_folder, reading, require_other, write_whole, writing_to
 from anabranch.results.estimates import Sample
+from anabranch.scenarios.quantities import nanoseconds
 
 TABLES = ("runs", "subflows", "links", "counters", "blocks", "samples")
 PROVENANCE = "provenance.json"
@@ -85,6 +86,16 @@ class Results:
         """Whether the runs were live: nobody can repeat them packet by packet."""
         about = self.provenance
         return "live" in about or any(run["digest"] is None for run in about["runs"])
+
+    @property
+    def warm_up_ns(self) -> int:
+        """Time that metrics exclude, in ns."""
+        return nanoseconds(self.provenance["warm_up"])
+
+    @property
+    def duration_ns(self) -> int:
+        """Duration of a run, in ns."""
+        return nanoseconds(self.provenance["duration"])
 
     def rows(self, table: str, **factors: Factor) -> pl.DataFrame:
         """The rows of a table that belong to the runs with these factors."""

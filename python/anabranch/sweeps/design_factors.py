@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from anabranch.errors import InputError, unknown
+from anabranch.forms import check_keys
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Points, Range
 from anabranch.sweeps.factors import Factor, Level
@@ -38,7 +39,7 @@ def read(table: object, where: str) -> tuple[Factor, ...]:
     where = f"{where}: design"
     if not isinstance(table, Mapping):
         raise InputError(f"{where}: write a table with {listed(KEYS)}")
-    _check_known(table, KEYS, where)
+    check_keys(where, table, KEYS)
     kind = table.get("kind", "wsp")
     if kind not in _KINDS:
         raise unknown(f"{where}: unknown kind", str(kind), _KINDS)
@@ -83,7 +84,7 @@ def _grid(count: int, dimensions: int) -> Points:
 def _factor(key: str, value: object, coordinates: Points, where: str) -> Factor:
     if not isinstance(value, Mapping) or not {"from", "to"} <= set(value):
         raise InputError(f'{where}: write {{ from = "1Mbit/s", to = "20Mbit/s" }}')
-    _check_known(value, ("from", "to", "scale", "keys"), where)
+    check_keys(where, value, ("from", "to", "scale", "keys"))
     low, unit = _quantity(value["from"], where)
     high, same = _quantity(value["to"], where)
     scale = value.get("scale", "linear")
@@ -135,9 +136,3 @@ def _whole(table: Mapping[str, Any], key: str, least: int, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InputError(f"{where}: {key}: {value!r} is not a whole number of at least {least}")
     return value
-
-
-def _check_known(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for key in table:
-        if key not in known:
-            raise unknown(f"{where}: unknown key", key, known)

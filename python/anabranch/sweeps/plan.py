@@ -18,6 +18,7 @@ from typing import Any
 from anabranch import _core
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError, unknown
+from anabranch.forms import check_keys
 from anabranch.results.folder import shortened
 from anabranch.results.provenance import build
 from anabranch.runs.limits import MAX_SEED
@@ -93,9 +94,7 @@ class Plan:
         table = loading.toml_in(loading.read_text(file), where)
         if keys.is_scenario(table):
             raise InputError(f"{where}: this is a scenario, not a plan; use: anabranch run {where}")
-        for key in table:
-            if key not in KEYS:
-                raise unknown(f"{where}: unknown key", key, KEYS)
+        check_keys(where, table, KEYS)
         base = table.get("scenario")
         if not isinstance(base, str):
             example = 'scenario = "wifi.toml"'

@@ -296,24 +296,24 @@ pub(crate) fn this() -> PathBuf {
 }
 
 fn wait_for(file: &Path) -> Result {
-    for _ in 0..500 {
-        if file.exists() {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    Err(format!("{} does not appear", file.display()).into())
+    wait_until(|| Ok(file.exists()), || format!("{} does not appear", file.display()))
 }
 
 /// Waits until the link is up. A busy kernel needs up to a second, and then also changes the routes.
 pub(crate) fn wait_for_carrier(room: &Room, interface: &str) -> Result {
+    let is_up = || Ok(room.run(&format!("ip link show {interface}"))?.contains("state UP"));
+    wait_until(is_up, || format!("{interface} gets no carrier"))
+}
+
+/// Waits up to five seconds.
+fn wait_until(condition: impl Fn() -> Result<bool>, message: impl FnOnce() -> String) -> Result {
     for _ in 0..500 {
-        if room.run(&format!("ip link show {interface}"))?.contains("state UP") {
+        if condition()? {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(10));
     }
-    Err(format!("{interface} gets no carrier").into())
+    Err(message().into())
 }
 
 pub(crate) fn require(condition: bool, message: impl Into<String>) -> Result {

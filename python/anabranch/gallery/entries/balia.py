@@ -9,7 +9,7 @@ from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, in_words, mean, of_medians
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
@@ -140,7 +140,7 @@ PANELS = {
     **conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={
         "after_mbps": AFTER_MBPS,
         "before_mbps": BEFORE_MBPS,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share, texts
 from anabranch.gallery.shared.connections import flow, outages
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
@@ -97,7 +97,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"away_s": AWAY_S, "back_s": BACK_S},
     design=grid(_cell, event=_DIRECTIONS, mode=STYLES),
     named_claims=CLAIMS,

@@ -7,7 +7,7 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import by_seed, in_words, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
@@ -135,7 +135,7 @@ def _measured_words(results: Results) -> dict[str, object]:
     return {"tcp_users": "; ".join(words)}
 
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=cells,
     named_claims=CLAIMS,
     drawings=panels_of_users(""),

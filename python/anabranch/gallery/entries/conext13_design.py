@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Entry, Overview
+from anabranch.gallery.entry import Experiment, Overview
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared import two_path_design
@@ -106,7 +106,7 @@ def _measured_words(results: Results) -> dict[str, object]:
     }
 
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"design_seed": two_path_design.DESIGN_SEED},
     design=two_path_design.bulk_cells(COUNTS, BUFFER, _SETTINGS, only_high=(*PARTS, KERNEL)),
     named_claims=CLAIMS,

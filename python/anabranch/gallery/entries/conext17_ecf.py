@@ -8,7 +8,7 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, Levels, waiting_ms
 from anabranch.gallery.shared.connections import flow, network_path
@@ -267,7 +267,7 @@ PANELS = {
     **{f"Downloads, {rates} Mbit/s": _downloads_over(rates) for rates in DOWNLOADS},
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"video": _UNEQUAL_VIDEO},
     design=grid(_cell, setting=SETTINGS, curve=STYLES),
     named_claims=CLAIMS,

@@ -9,7 +9,7 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, Unnamed, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
 from anabranch.gallery.shared import wifi_3g
@@ -215,7 +215,7 @@ PANELS = {
     "Mean delay, 32 KiB requested from Linux": _mean_over_rate("32KiB"),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=joined(
         *(grid(_cell, tag=(tag,), rate=RATES_MBPS, curve=_curves(tag)) for tag in SETTINGS)
     ),

@@ -6,7 +6,7 @@ from itertools import product
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, Unnamed, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import network_path
@@ -157,7 +157,7 @@ PANELS = {
     **{f"Mean over jitter, {WORDS[model]}": _means(model) for model in MODELS[::-1]},
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=joined(
         grid(_cell, kib=RECEIVE_KIB, jitter=(0,), model=MODELS[:1], curve=(wifi_3g.TCP_WIFI,)),
         grid(_cell, model=MODELS, kib=RECEIVE_KIB, jitter=JITTERS_MS, curve=(MPTCP, MPTCP_M12)),

@@ -7,7 +7,7 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import all_of, claim, for_each
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS, both_used
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import Values, in_words, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
 from anabranch.gallery.shared.connections import flow
@@ -91,7 +91,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"unbounded": UNBOUNDED, "bounded": BOUNDED},
     design=grid(_cell, buffers=_SIZE, pair=WITH_WLAN, curve=STYLES),
     named_claims=CLAIMS,

@@ -5,7 +5,7 @@ import numpy as np
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.csws14_schedulers_bulk import BM, LOW_RTT, RP, RR, SETTINGS, STYLES
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
 from anabranch.gallery.metrics import JITTER, MEAN, P95
 from anabranch.gallery.shared import two_path_design
@@ -196,7 +196,7 @@ PANELS = {
     "WLAN and 3G": _draw_jitter,
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"design_seed": two_path_design.DESIGN_SEED, "kbps": JUDGED_KBPS},
     design=cells,
     named_claims=CLAIMS,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Entry, Overview
+from anabranch.gallery.entry import Experiment, Overview
 from anabranch.gallery.measures import median, of_medians
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared import two_path_design
@@ -74,7 +74,7 @@ def _measured_words(results: Results) -> dict[str, object]:
     }
 
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"design_seed": two_path_design.DESIGN_SEED},
     design=two_path_design.bulk_cells(COUNTS, BUFFER, SETTINGS),
     named_claims=CLAIMS,

@@ -4,7 +4,7 @@ from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, STALL_S
 from anabranch.gallery.shared.connections import LINUX_6_18, network_path, outages, upload
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
@@ -75,7 +75,7 @@ PANELS = {
     )
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"at_s": AT_S, "again_s": AGAIN_S},
     design=grid(cell, event=(ONE, ALL), stack=STYLES),
     named_claims=CLAIMS,

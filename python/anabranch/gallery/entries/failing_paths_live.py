@@ -8,7 +8,7 @@ from anabranch.gallery.claims import claim, for_each
 from anabranch.gallery.entries import failing_paths, restored_paths
 from anabranch.gallery.entries.failing_paths import AGAIN_S, ALL, AT_S, BACKUP, LINUX, ONE, SOON
 from anabranch.gallery.entries.restored_paths import CUBIC, MESSAGES, SHORT, STREAM
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import STALL_S, share
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.real_time import KERNEL, VIRTUAL
@@ -104,7 +104,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={
         "at_s": AT_S,
         "again_s": AGAIN_S,

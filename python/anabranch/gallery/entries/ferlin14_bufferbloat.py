@@ -10,7 +10,7 @@ import polars as pl
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, all_of, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import derived, in_words, median
 from anabranch.gallery.metrics import TRANSFER, VARIATION, Levels, Metric, srtt_p95
 from anabranch.gallery.shared.connections import flow, network_path
@@ -231,7 +231,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=joined(
         grid(_cell, pair=PAIRS, curve=STYLES), lambda tier: [_cell(tier, EXAMPLE, EXAMPLE_PAIR)]
     ),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, Unnamed, at_every, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
 from anabranch.gallery.shared.connections import flow, network_path, outages
 from anabranch.gallery.shared.wifi_3g import M12
@@ -119,7 +119,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"blackout_s": BLACKOUT_S, "kib": BLACKOUT_KIB},
     design=joined(
         grid(_cell, second=_SECOND, kib=BUFFERS_KIB, curve=CURVES),

@@ -1,16 +1,18 @@
 """Public reports of slow Multipath TCP, with the model of Linux and with the engine's remedies."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
+from anabranch.errors import InputError
+from anabranch.forms import NUMBER, SWITCH, TEXT, row
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Tier, grid
+from anabranch.gallery.files import data
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.registry import data
 from anabranch.gallery.shared.connections import flow, model_of_linux
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports.figures import BLUE, GREEN, RED, Style
@@ -24,23 +26,32 @@ TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {TCP: Style(BLUE), LINUX: Style(RED, "s-"), ENGINE: Style(GREEN, "^-")}
 
 
+def _paths(place: str, given: Any) -> tuple[NetworkPath, ...]:
+    try:
+        return tuple(NetworkPath(**path) for path in given)
+    except TypeError as error:
+        raise InputError(
+            f"{place} = {given!r} has to be a list of paths, as in a scenario"
+        ) from error
+
+
 @dataclass(frozen=True)
 class FieldReport:
     """A public report."""
 
-    key: str
-    """Repository and number of the thread, and a case of it."""
-    thread: str
+    thread: Annotated[str, TEXT]
     """Address of the thread."""
-    says: str
+    says: Annotated[str, TEXT]
     """The situation and the reported numbers."""
-    assumed: str
+    assumed: Annotated[str, TEXT]
     """Assumptions about settings that the report does not state."""
-    mbps: float
+    mbps: Annotated[float, NUMBER]
     """The reported goodput in Mbit/s of Multipath TCP over all paths."""
-    paths: tuple[NetworkPath, ...]
-    harmed: bool = True
+    paths: Annotated[tuple[NetworkPath, ...], _paths]
+    harmed: Annotated[bool, SWITCH] = True
     """Whether the goodput is less than that of the report's best path alone."""
+    key: str = ""
+    """Repository and number of the thread, and a case of it."""
 
     @property
     def fastest(self) -> str:
@@ -48,12 +59,9 @@ class FieldReport:
         return max(self.paths, key=lambda path: bits_per_second(str(path.rate))).name
 
 
-def _report(key: str, row: Mapping[str, Any]) -> FieldReport:
-    paths = tuple(NetworkPath(**path) for path in row["paths"])
-    return FieldReport(key, **{**row, "paths": paths})
-
-
-REPORTS = tuple(_report(*each) for each in data("field_reports.toml").items())
+REPORTS = tuple(
+    replace(report, key=key) for key, report in data("field_reports.toml", row(FieldReport)).items()
+)
 
 
 def at(curve: str, report: FieldReport) -> dict[str, Factor]:
@@ -159,7 +167,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     uncited=tuple(dict.fromkeys(report.thread for report in REPORTS)),
     words={"reports": "\n".join(map(_row, REPORTS))},
     design=grid(_cell, report=REPORTS, curve=STYLES),

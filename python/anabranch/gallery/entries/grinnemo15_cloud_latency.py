@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, Unnamed, carried, claim, each, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, Levels, share
 from anabranch.gallery.shared.connections import flow, network_path
@@ -387,7 +387,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"netflix_small": NETFLIX_SMALL},
     design=cells,
     named_claims=CLAIMS,

@@ -4,7 +4,7 @@ from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric, texts
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style, ccdf, cdf
@@ -78,7 +78,7 @@ PANELS = {
     "Response time without losses": panels.distribution(cdf, panels.curves(STYLES, network=CALM)),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=grid(_cell, network=NETWORKS, curve=STYLES),
     named_claims=CLAIMS,
     drawings=PANELS,

@@ -10,7 +10,7 @@ import polars as pl
 
 from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.shared.bottlenecks import all_carried
@@ -19,7 +19,6 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, Style, series
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Connection, CrossTraffic, NetworkPath
 
 WVEGAS, LIA = "wVegas", "LIA"
@@ -102,8 +101,7 @@ def _of_main(results: Results, curve: str, network: str, **others: Factor) -> pl
 @by_seed
 def queue(results: Results, curve: str, network: str) -> Sample:
     """Mean number of packets in the queues of all paths together after the warm-up, by seed."""
-    warm_up_ns = nanoseconds(results.provenance["warm_up"])
-    rows = _of_main(results, curve, network).filter(pl.col("time_ns") >= warm_up_ns)
+    rows = _of_main(results, curve, network).filter(pl.col("time_ns") >= results.warm_up_ns)
     by_path = rows.group_by("seed", "path_name").agg(pl.col("queue_packets").mean())
     return per_seed(by_path, pl.col("queue_packets").sum(), "no time series")
 
@@ -266,7 +264,7 @@ def _draw_queue(results: Results, axes: panels.Axes) -> None:
         packets = rows.select(pl.sum_horizontal("one", "two")).to_series().to_numpy()
         lines[curve] = (rows["time_ns"].to_numpy() / 1e9, packets.astype(np.float64), style)
     series(axes, lines, "packets in both queues")
-    since_s = nanoseconds(results.provenance["warm_up"]) // 10**9
+    since_s = results.warm_up_ns // 10**9
     axes.set(xlim=(since_s, since_s + 60), ylim=(0, None))
 
 
@@ -311,7 +309,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"apart_s": APART_S, "goes_s": GOES_S, "comes_s": COMES_S, "wvegas": WVEGAS},
     design=joined(
         grid(_cell, network=(*_RATES, THREE, LOAD), curve=STYLES),

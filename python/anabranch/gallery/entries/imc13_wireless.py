@@ -10,7 +10,7 @@ import polars as pl
 
 from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, difference, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.shared.connections import flow, network_path
@@ -249,7 +249,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={
         "sizes": ", ".join(map(words, SIZES)),
         "large": words(LARGE),

@@ -4,7 +4,7 @@ from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.shared.connections import flow, network_path, outages
@@ -94,7 +94,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"away_s": AWAY_S, "back_s": BACK_S},
     design=grid(_cell, network=_ACCESS_RATE, curve=STYLES),
     named_claims=CLAIMS,

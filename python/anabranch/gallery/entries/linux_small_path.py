@@ -6,7 +6,7 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.connections import flow, model_of_linux, network_path
@@ -97,7 +97,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=grid(_cell, rtt_ms=RTTS_MS, curve=_CURVES),
     named_claims=CLAIMS,
     drawings=PANELS,

@@ -6,7 +6,7 @@ from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric, texts
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style, cdf
@@ -88,7 +88,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     uncited=("Multipath TCP of this machine's kernel and the engine, measured in real time.",),
     design=grid(_cell, asked=ASKED_KB, curve=_CURVES),
     named_claims=CLAIMS,

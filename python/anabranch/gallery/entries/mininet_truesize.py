@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P95, share
 from anabranch.gallery.shared.connections import flow
 from anabranch.gallery.shared.wifi_3g import M12, MPTCP, MPTCP_M12, TCP_WIFI, THREE_G, WIFI
@@ -158,7 +158,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"kernel": _KERNEL, "largest": _LARGEST},
     design=cells,
     named_claims=CLAIMS,

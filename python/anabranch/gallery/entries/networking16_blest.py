@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, Unnamed, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -205,7 +205,7 @@ PANELS = {
     "Delay of frames at 1 Mbit/s": _bars(metrics.MEAN, CBR),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=joined(
         grid(_cell, workload=_WORKLOADS, paths=BOTH, curve=STYLES),
         grid(_cell, workload=(BULK,), paths=READINGS, curve=(MIN_RTT, BLEST, PAPER)),

@@ -8,7 +8,7 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, by_seed, mean, of_means, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
@@ -213,7 +213,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=joined(
         grid(next_to_tcp, core=CORES, count=SUBFLOWS, curve=STYLES),
         grid(_pair, name=_PAIRS, curve=(LIA, TCP_ONE, TCP_TWO)),

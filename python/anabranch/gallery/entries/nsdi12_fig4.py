@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, Unnamed, at_every, claim, for_each, least
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share, texts
 from anabranch.gallery.shared import wifi_3g
@@ -156,7 +156,7 @@ PANELS = {
     "Share of 3G": panels.over("buffer_kb", share("3g", "3G"), _MULTIPATH, _BUFFER, span=(0, None)),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=grid(_cell, kb=BUFFERS_KB, curve=CURVES),
     named_claims=CLAIMS,
     drawings=PANELS,

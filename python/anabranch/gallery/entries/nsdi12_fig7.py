@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, Unnamed, all_of, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier
 from anabranch.gallery.measures import derived, median, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
 from anabranch.gallery.shared import wifi_3g
@@ -219,7 +219,7 @@ PANELS = {
     "Share of 3G": _sweep(share("3g", "3G"), MPTCP, MPTCP_M12),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"kib": WINDOW_KIB},
     design=cells,
     named_claims=CLAIMS,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric, texts
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
@@ -130,7 +130,7 @@ PANELS = {
     "Lateness of the emulator": _draw_lateness,
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=joined(*(grid(_cell, hosts=(hosts,), curve=curves(hosts)) for hosts in HOSTS)),
     named_claims=CLAIMS,
     drawings=PANELS,

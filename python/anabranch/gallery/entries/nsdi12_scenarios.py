@@ -9,7 +9,7 @@ import numpy as np
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, at_every, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
 from anabranch.gallery.shared import wifi_3g
@@ -231,7 +231,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"configured_kb": CONFIGURED_KB},
     design=joined(
         grid(_cell, network=(WEAK,), size=WEAK_BUFFERS_KB, curve=(TCP_WIFI, MPTCP, MPTCP_M12)),

@@ -9,7 +9,7 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, in_words, median, part_of, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS, access, flow, network_path
@@ -235,7 +235,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     design=cells,
     named_claims=CLAIMS,
     drawings=PANELS,

@@ -5,7 +5,7 @@ from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, share
 from anabranch.gallery.shared.connections import network_path, outages, upload
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Style
@@ -103,7 +103,7 @@ PANELS = {
     for load in _WORKLOADS
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"at_s": AT_S, "away_s": AWAY_S},
     design=joined(
         grid(cell, event=(NEVER, SHORT), load=_WORKLOADS, stack=STYLES),

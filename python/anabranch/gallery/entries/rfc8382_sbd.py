@@ -7,7 +7,7 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier
+from anabranch.gallery.entry import Cell, Experiment, Overview, Tier
 from anabranch.gallery.measures import Values, derived, mean, median, of_means, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.shared.connections import access, flow, network_path
@@ -188,7 +188,7 @@ PANELS = {
     "One bottleneck: TCP next to Multipath TCP": _goodput(SHARED, "tcp"),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"design_seed": DESIGN_SEED},
     design=cells,
     named_claims=CLAIMS,

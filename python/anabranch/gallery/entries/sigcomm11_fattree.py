@@ -9,7 +9,7 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
+from anabranch.gallery.entry import Cell, Experiment, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.gallery.shared.fat_tree import FatTree, FatTreeFlow, most, one_way, permutation
@@ -263,7 +263,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"counts": listed(ALL_COUNTS)},
     design=lambda tier: [_cell(tier, *case) for case in _CELLS],
     named_claims=CLAIMS,

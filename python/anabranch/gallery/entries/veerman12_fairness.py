@@ -6,7 +6,7 @@ from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.shared import veerman12
@@ -177,7 +177,7 @@ def _measured_words(results: Results) -> dict[str, object]:
 
 PANELS = {"TCP's share of its link": _draw_shares, "Two links, TCP on one": _draw_over_time}
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"scale": veerman12.SCALE, "buffer_mb": BUFFER_MB},
     design=joined(
         grid(_cell, network=_ROUTES, curve=(LIA, UNCOUPLED, LIA_CUBIC)),

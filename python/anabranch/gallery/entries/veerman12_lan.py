@@ -10,7 +10,7 @@ import polars as pl
 
 from anabranch import policy
 from anabranch.gallery.claims import Quantity, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
 from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw
@@ -24,7 +24,6 @@ from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.loading import settings_in
-from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, NetworkPath
 
 RTT_MS = 5
@@ -148,8 +147,7 @@ def event_times(begin: float, end: float) -> list[float]:
 
 
 def _events(results: Results) -> list[float]:
-    about = results.provenance
-    return event_times(*(nanoseconds(about[key]) / 1e9 for key in ("warm_up", "duration")))
+    return event_times(results.warm_up_ns / 1e9, results.duration_ns / 1e9)
 
 
 def _throughput(results: Results, arm: str, event: int) -> list[Sample]:
@@ -157,7 +155,7 @@ def _throughput(results: Results, arm: str, event: int) -> list[Sample]:
 
     Each value is a mean over the half second that ends a multiple of 0.1 s after the event.
     """
-    times = [*_events(results), nanoseconds(results.provenance["duration"]) / 1e9]
+    times = [*_events(results), results.duration_ns / 1e9]
     ends = np.arange(times[event] + _STEP_S, times[event + 1] + _STEP_S / 2, _STEP_S)
     rows = results.rows("samples", test=ROBUSTNESS, curve=arm)
     if rows.is_empty():
@@ -342,7 +340,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"scale": veerman12.SCALE, "transfer_mb": TRANSFER_MB, "up_s": UP_S},
     design=cells,
     named_claims=CLAIMS,

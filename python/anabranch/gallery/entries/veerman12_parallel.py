@@ -6,7 +6,7 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Tier
+from anabranch.gallery.entry import Cell, Experiment, Factors, Tier
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
 from anabranch.gallery.shared import veerman12
@@ -171,7 +171,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"scale": veerman12.SCALE, "rtt_ms": RTT_MS, "file_mb": FILE_MB, "buffer_mb": BUFFER_MB},
     design=cells,
     named_claims=CLAIMS,

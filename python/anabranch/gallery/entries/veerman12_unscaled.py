@@ -6,7 +6,7 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.shared import veerman12
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Style
@@ -106,7 +106,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={"mb": BALANCING_MB},
     design=joined(
         grid(_cell, curve=(THREE_LINKS,), buffer_mb=(RULE_MB,)),

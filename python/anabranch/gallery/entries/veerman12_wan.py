@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, for_each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, grid, joined
+from anabranch.gallery.entry import Cell, Experiment, Factors, Overview, Tier, grid, joined
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.connections import AS_LINUX_COUNTS
@@ -143,7 +143,7 @@ PANELS = {
     ),
 }
 
-ENTRY = Entry(
+EXPERIMENT = Experiment(
     words={
         "min_buffer_mb": MIN_BUFFER_MB,
         "long_s": _LONG_S,

@@ -17,7 +17,6 @@ from anabranch.gallery.panels import Axes, Curves, Draw, Look, over
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports.figures import GREY
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Change, Connection, NetworkPath
 
 SCALE = 10
@@ -81,8 +80,7 @@ def halvings_measured(results: Results, **factors: Factor) -> int:
 
 
 def _after_warm_up(results: Results, **factors: Factor) -> pl.DataFrame:
-    warm_up_ns = nanoseconds(results.provenance["warm_up"])
-    return results.rows("samples", **factors).filter(pl.col("time_ns") >= warm_up_ns)
+    return results.rows("samples", **factors).filter(pl.col("time_ns") >= results.warm_up_ns)
 
 
 def limited(results: Results, cells: Sequence[dict[str, Factor]]) -> str:
