@@ -14,8 +14,9 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
+from anabranch import forms
 from anabranch.errors import InputError
-from anabranch.gallery import catalogue, panels, registry, reproduce
+from anabranch.gallery import catalogue, panels, registry, reproduce, systems
 from anabranch.gallery.claims import (
     Quantity,
     all_of,
@@ -26,6 +27,7 @@ from anabranch.gallery.claims import (
     for_each,
     least,
 )
+from anabranch.gallery.entries import field_reports
 from anabranch.gallery.entry import (
     Cell,
     Factors,
@@ -36,6 +38,7 @@ from anabranch.gallery.entry import (
     joined,
     key_of,
 )
+from anabranch.gallery.files import data, template
 from anabranch.gallery.measures import (
     by_seed,
     derived,
@@ -231,6 +234,51 @@ def test_a_mistake_in_the_registry_is_named(text: str, words: str, tmp_path: Pat
     assert str(error.value).startswith("x.toml")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("of", "text", "words"),
+    [
+        (forms.TEXT, "a = 3", 'x.toml: "a" = 3 has to be text'),
+        (
+            template,
+            "a = '{'",
+            "x.toml: \"a\" = '{' has braces without a word; write {{ for a brace",
+        ),
+        (forms.rows(forms.TEXT), "a = 3", 'x.toml: "a" = 3 has to be a table'),
+        (forms.rows(forms.TEXT), "[a]\n'b c' = 3", 'x.toml: "a"."b c" = 3 has to be text'),
+        (
+            systems.SOURCE_ROW,
+            "[a]\nsays = 's'\nlinks = 'clear'",
+            'x.toml: "a": links: unknown kind of links "clear"; did you mean "clean"?',
+        ),
+        (systems.SOURCE_ROW, "[a]\nlinks = 'clean'", 'x.toml: "a" needs the key "says"'),
+        (
+            catalogue.TIMES,
+            "a = [1, '2']",
+            "x.toml: \"a\" = [1, '2'] has to be two times in s, [quick, full]",
+        ),
+        (
+            field_reports.ROW,
+            "[a]\nthread = 't'\nsays = 's'\nassumed = 'a'\nmbps = 1\nharmed = 'no'",
+            "x.toml: \"a\": harmed = 'no' has to be true or false",
+        ),
+        (
+            field_reports.ROW,
+            "[a]\npaths = [{ name = 'a', rat = 'b' }]",
+            "x.toml: \"a\": paths = [{'name': 'a', 'rat': 'b'}] has to be a list of paths",
+        ),
+        (field_reports.ROW, "[a]\nkey = 'b'", 'x.toml: "a": unknown key "key" (valid: thread,'),
+    ],
+)
+def test_a_mistake_in_a_data_file_is_named(
+    of: forms.Form, text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    monkeypatch.setattr("anabranch.gallery.files.files", lambda _: tmp_path)
+    with pytest.raises(InputError) as error:
+        data("x.toml", of)
+    assert str(error.value).startswith(words)
 
 
 def test_two_files_of_the_registry_cannot_have_one_claim(tmp_path: Path) -> None:

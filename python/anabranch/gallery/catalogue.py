@@ -17,9 +17,8 @@ def _are_times(given: Any) -> bool:
     return isinstance(given, list) and len(given) == 2 and all(map(is_number, given))
 
 
-SECONDS: Mapping[str, tuple[float, float]] = data(
-    "catalogue.toml", form("two times in s, [quick, full]", _are_times)
-)
+TIMES = form("two times in s, [quick, full]", _are_times)
+SECONDS: Mapping[str, tuple[float, float]] = data("catalogue.toml", TIMES)
 """The entries that `list` and `gallery` show, with the time of the quick and the full tier in s."""
 
 _LIVE = ("nsdi12-fig7", "failing-paths")

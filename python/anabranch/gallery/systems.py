@@ -151,7 +151,8 @@ class _SourceRow:
     links: Annotated[str, name("kind of links", _ON_LINKS)] = "clean"
 
 
-SYSTEMS: Mapping[str, _SourceRow] = data("systems.toml", row(_SourceRow))
+SOURCE_ROW = row(_SourceRow)
+SYSTEMS: Mapping[str, _SourceRow] = data("systems.toml", SOURCE_ROW)
 """The systems that sources ran: statements, and a kind of links."""
 
 

@@ -59,9 +59,8 @@ class FieldReport:
         return max(self.paths, key=lambda path: bits_per_second(str(path.rate))).name
 
 
-REPORTS = tuple(
-    replace(report, key=key) for key, report in data("field_reports.toml", row(FieldReport)).items()
-)
+ROW = row(FieldReport)
+REPORTS = tuple(replace(report, key=key) for key, report in data("field_reports.toml", ROW).items())
 
 
 def at(curve: str, report: FieldReport) -> dict[str, Factor]:
