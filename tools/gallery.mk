@@ -8,10 +8,10 @@ gallery: $(VENV)/.installed ## reproduce every entry in its quick tier; site in 
 VIRTUAL_ENTRIES := from anabranch.gallery import catalogue; \
 	print(*(name for name in catalogue.names() if not catalogue.entry(name).is_live))
 
+# Reports use one processor, so two entries are made side by side.
 gallery-smoke: $(VENV)/.installed ## reproduce every entry in virtual time with one seed
-	for name in $$($(BIN)/python -c '$(VIRTUAL_ENTRIES)'); do \
-		$(BIN)/anabranch reproduce $$name --seeds 1 --out $(ONE_SEED)/$$name || exit 1; \
-	done
+	$(BIN)/python -c '$(VIRTUAL_ENTRIES)' | tr ' ' '\n' | \
+		xargs -P 2 -I{} $(BIN)/anabranch reproduce {} --seeds 1 --out $(ONE_SEED)/{}
 
 ONE_SEED := results/one-seed
 
