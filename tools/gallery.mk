@@ -8,9 +8,9 @@ gallery: $(VENV)/.installed ## reproduce every entry in its quick tier; site in 
 VIRTUAL_ENTRIES := from anabranch.gallery import catalogue; \
 	print(*(name for name in catalogue.names() if not catalogue.entry(name).is_live))
 
-# Reports use one processor, so two entries are made side by side.
+# Drawing a report uses one processor, so two entries run at a time.
 gallery-smoke: $(VENV)/.installed ## reproduce every entry in virtual time with one seed
-	$(BIN)/python -c '$(VIRTUAL_ENTRIES)' | tr ' ' '\n' | \
+	names=$$($(BIN)/python -c '$(VIRTUAL_ENTRIES)') && printf '%s\n' $$names | \
 		xargs -P 2 -I{} $(BIN)/anabranch reproduce {} --seeds 1 --out $(ONE_SEED)/{}
 
 ONE_SEED := results/one-seed

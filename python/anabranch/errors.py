@@ -74,7 +74,7 @@ def unknown(what: str, name: str, valid: Iterable[str], listed_by: str = "") -> 
     near = difflib.get_close_matches(name, valid, n=1, cutoff=0.4)
     hint = f'; did you mean "{near[0]}"?' if near else ""
     names = f"see {listed_by}" if listed_by else f"valid: {', '.join(valid) or 'none'}"
-    return InputError(f'{what} "{name}"{hint} ({names})')
+    return InputError(f'{what} "{visible(name)}"{hint} ({names})')
 
 
 def visible(text: str) -> str:

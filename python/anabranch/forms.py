@@ -1,19 +1,19 @@
-"""Forms of the values in TOML files. A wrong value gives one line with its place."""
+"""Forms of the values in TOML files. Errors are one line: place, value, and a valid form."""
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields
 from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
-from anabranch.errors import InputError, unknown
+from anabranch.errors import InputError, unknown, visible
 
 T = TypeVar("T")
 
 Form = Callable[[str, Any], Any]
-"""Takes a place for errors and a value of a file. Returns the value that a row has.
+"""Checks a value of a file, and returns it as a row has it. Errors begin with the given place.
 
 Raises:
     InputError: if the value has another form.
@@ -31,14 +31,20 @@ def form(words: str, fits: Callable[[Any], bool]) -> Form:
     return check
 
 
+def is_text(given: Any) -> bool:
+    """Whether a value is text that is not empty."""
+    return isinstance(given, str) and given != ""
+
+
 def is_number(given: Any) -> bool:
-    """Whether a value is a finite number."""
-    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+    """Whether a value is a finite number, which also fits a float."""
+    is_real = isinstance(given, int | float) and not isinstance(given, bool)
+    return is_real and abs(given) <= sys.float_info.max
 
 
-TEXT = form("text", lambda given: isinstance(given, str) and given != "")
+TEXT = form("text", is_text)
 NUMBER = form("a number", is_number)
-SWITCH = form("true or false", lambda given: isinstance(given, bool))
+BOOLEAN = form("true or false", lambda given: isinstance(given, bool))
 
 
 def whole(least: int) -> Form:
@@ -75,7 +81,7 @@ def rows(of: Form, words: str = "a table") -> Form:
     def read(place: str, given: Any) -> Any:
         if not isinstance(given, dict):
             raise InputError(f"{place} = {given!r} has to be {words}")
-        return {key: of(f"{place}.{_quoted(key)}", each) for key, each in given.items()}
+        return {key: of(f"{place}.{quoted(key)}", each) for key, each in given.items()}
 
     return read
 
@@ -91,14 +97,15 @@ def check_keys(place: str, table: Iterable[str], valid: Iterable[str]) -> None:
             raise unknown(f"{place}: unknown key", key, valid)
 
 
-def _quoted(key: str) -> str:
-    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
+def quoted(key: str) -> str:
+    """A key as a file has it: in quotes, unless it is a word."""
+    return key if re.fullmatch(r"[\w-]+", key) else f'"{visible(key)}"'
 
 
 def row(of: type[T]) -> Callable[[str, Any], T]:
     """The form of a table that is a row: a dataclass whose fields are annotated with forms.
 
-    Fields without a default are needed. A field without a form is no key of the table.
+    The table needs the keys of all fields without a default. Fields without a form are no keys.
     """
     hints = get_type_hints(of, include_extras=True)
     forms = {

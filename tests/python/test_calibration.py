@@ -312,7 +312,9 @@ def test_scenarios_whose_paths_fail_are_judged_by_their_stalls() -> None:
     fails, holds = deviations.compared(found)
     assert fails.delay is None, "the longest stall replaces the delay"
     assert holds.delay is not None
-    entry = calibration.entry_of(fixed.cases(), "", claims=calibration.FAILING_CLAIMS)
+    entry = calibration.entry_of(
+        calibration.experiment_of(fixed.cases(), "", claims=calibration.FAILING_CLAIMS)
+    )
     verdicts = {claim.id: judge(claim, found).verdict for claim in entry.claims}
     # 10 % is beyond 5 % in the median, and within 15 % at the 90th percentile.
     assert verdicts["C5-stalls"] is Verdict.PARTLY
@@ -401,7 +403,9 @@ def test_the_entry_of_the_catalogue_has_the_fixed_scenarios() -> None:
 def test_results_keep_the_description_of_their_scenarios(
     without_linux: None, tmp_path: Path
 ) -> None:
-    entry = calibration.entry_of(drawn.cases(1, 9), "1 drawn from seed 9", LINUX_VM)
+    entry = calibration.entry_of(
+        calibration.experiment_of(drawn.cases(1, 9), "1 drawn from seed 9", LINUX_VM)
+    )
     about = execute(entry, entry.quick, tmp_path / "one").provenance
     assert (about["entry"], about["linux"]) == ("calibration", LINUX_VM)
     assert about["scenarios"] == "1 drawn from seed 9"

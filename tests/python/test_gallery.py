@@ -19,8 +19,8 @@ from anabranch.errors import InputError
 from anabranch.gallery import catalogue, registry
 from anabranch.gallery.claims import Unnamed
 from anabranch.gallery.claims import claim as unnamed
-from anabranch.gallery.files import words_in
-from anabranch.gallery.parameters import SHARED_ROWS, with_shared_rows
+from anabranch.gallery.data import words_in
+from anabranch.gallery.parameters import SHARED, with_shared_rows
 from anabranch.gallery.registry import SOURCES
 from anabranch.gallery.systems import SYSTEMS
 from anabranch.results.bounds import Bound
@@ -116,7 +116,7 @@ def test_entries_use_every_source_and_all_shared_data() -> None:
     assert {row.system for row in rows} - {""} == SYSTEMS.keys()
     assert {group for row in rows for group in row.uncertain} == registry.UNCERTAIN.keys()
     text = "\n".join(row.parameters for row in rows)
-    assert {*re.findall("^<(.+)>$", text, re.MULTILINE)} == SHARED_ROWS.keys()
+    assert {*re.findall("^<(.+)>$", text, re.MULTILINE)} == SHARED.keys()
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -189,7 +189,9 @@ def test_every_row_of_the_registry_and_every_bound_is_used(
     monkeypatch.setattr(registry.ClaimRow, "bound", recorded)
     for name in ENTRIES:
         catalogue.entry(name)
-    calibration.entry_of(fixed.cases(), "", claims=calibration.FAILING_CLAIMS)
+    calibration.entry_of(
+        calibration.experiment_of(fixed.cases(), "", claims=calibration.FAILING_CLAIMS)
+    )
     rows = registry.registered().claims.values()
     assert used == {(row.place, name) for row in rows for name in row.bounds}
     assert all(row.bounds for row in rows)

@@ -27,6 +27,7 @@ from anabranch.gallery.claims import (
     for_each,
     least,
 )
+from anabranch.gallery.data import rows_of, template
 from anabranch.gallery.entries import field_reports
 from anabranch.gallery.entry import (
     Cell,
@@ -38,7 +39,6 @@ from anabranch.gallery.entry import (
     joined,
     key_of,
 )
-from anabranch.gallery.files import data, template
 from anabranch.gallery.measures import (
     by_seed,
     derived,
@@ -163,7 +163,10 @@ SYSTEM = f'{HEAD}system = "NSDI\'12"\n'
             ": full: measured_s = -1 has to be a whole number from 0",
         ),
         (f"{HEAD}full = 3", ": full = 3 has to be a table"),
-        (f"{HEAD}notes = 'a }} b'", ": notes = 'a } b' has braces without a word; write {{"),
+        (
+            f"{HEAD}notes = 'a }} b'",
+            ": notes: Single '}' encountered in format string; write words as {paths}",
+        ),
         (f"{HEAD}captions = 3", ": captions = 3 has to be a table"),
         (f"{HEAD}[captions]\n'a: b' = 3", ': captions."a: b" = 3 has to be text'),
         (f"{HEAD}[caption]\na = 'b'", ': unknown key "caption"; did you mean "captions"?'),
@@ -179,13 +182,25 @@ SYSTEM = f'{HEAD}system = "NSDI\'12"\n'
         (f"{HEAD}['E.a']\nstatement = 's'\nsource = 3", ': "E.a": source = 3 has to be text'),
         (
             f"{HEAD}['E.a']\nstatement = '{{}}'\nsource = 's'",
-            ": statement = '{}' has braces without a word",
+            ': "E.a": statement: {} names no word; write words as {paths} or {paths:.1f}, and a',
         ),
         (f"{ROW}where = 3", ': "E.a": where = 3 has to be text'),
         (f"{ROW}bounds = 3", ': "E.a": bounds = 3 has to be bounds by name, as bounds.mean'),
         (f"{ROW}bound = 3", ': "E.a": bound = 3 has to be a bound, or the name of one'),
         (f"{ROW}bounds.b = 'c d'", ": bounds.b = 'c d' is neither a bound nor names one"),
         (f"{ROW}bound = 'E.a'", ": bound = 'E.a' is neither a bound nor names one"),
+        *(
+            (f"{ROW}where = '{braces}'", f': "E.a": where: {braces} names no word')
+            for braces in ("{a.b}", "{a b}", "{a-b}", "{a!r}", "{a:{b}}", "{a[0].b}")
+        ),
+        ("'a\\nb' = 3".replace("'", '"'), r': unknown key "a\nb"'),
+        (f'{HEAD}["E.a\\nb"]\nsource = 3', r': "E.a\nb": source = 3 has to be text'),
+        (f'{HEAD}[captions]\n"a\\nb" = 3', r': captions."a\nb" = 3 has to be text'),
+        ("notes.a.b = 1", ": notes = {'a': {'b': 1}} has to be text"),
+        ("[title]\nstatement = 's'", ": title = {'statement': 's'} has to be text"),
+        (f"{ROW}bounds.'b c' = 'd'", ": bounds.\"b c\" = 'd' is neither a bound nor names one"),
+        (f"{ROW}bound = {{}}", "its keys are none"),
+        (f"{ROW}bound = {{ above = 1{'0' * 400}, {SINCE} }}", "0 has to be a number"),
         (f"{ROW}bound = ''", ": bound = '' is neither a bound nor names one"),
         (
             f"{ROW}bound = {{ at_leest = 3 }}",
@@ -212,7 +227,8 @@ SYSTEM = f'{HEAD}system = "NSDI\'12"\n'
                     f"above = 3, {SINCE}, source = '1/4'",
                     "source = '1/4' has to be a number, [low, high], or a ratio as \"70 / 366\"",
                 ),
-                (f"above = 3, {SINCE}, source = '1 / 0'", "source = '1 / 0' has to be a number"),
+                (f"above = 3, {SINCE}, source = '1 / 0.0'", "source = '1 / 0.0' has to be a"),
+                (f"above = 3, {SINCE}, was = [[2026-01-02, '']]", "was = [[datetime.date("),
                 (f"above = '3', {SINCE}", "above = '3' has to be a number"),
                 (f"above = nan, {SINCE}", "above = nan has to be a number"),
                 (f"above = true, {SINCE}", "above = True has to be a number"),
@@ -243,7 +259,7 @@ def test_a_mistake_in_the_registry_is_named(text: str, words: str, tmp_path: Pat
         (
             template,
             "a = '{'",
-            "x.toml: \"a\" = '{' has braces without a word; write {{ for a brace",
+            "x.toml: \"a\": Single '{' encountered in format string; write words as {paths} or",
         ),
         (forms.rows(forms.TEXT), "a = 3", 'x.toml: "a" = 3 has to be a table'),
         (forms.rows(forms.TEXT), "[a]\n'b c' = 3", 'x.toml: "a"."b c" = 3 has to be text'),
@@ -266,7 +282,12 @@ def test_a_mistake_in_the_registry_is_named(text: str, words: str, tmp_path: Pat
         (
             field_reports.ROW,
             "[a]\npaths = [{ name = 'a', rat = 'b' }]",
-            "x.toml: \"a\": paths = [{'name': 'a', 'rat': 'b'}] has to be a list of paths",
+            'x.toml: "a": paths has to be a list of paths, as in a scenario: NetworkPath.__init',
+        ),
+        (
+            field_reports.ROW,
+            "[a]\npaths = []",
+            'x.toml: "a": paths has to be a list of paths, as in a scenario: max()',
         ),
         (field_reports.ROW, "[a]\nkey = 'b'", 'x.toml: "a": unknown key "key" (valid: thread,'),
     ],
@@ -275,10 +296,11 @@ def test_a_mistake_in_a_data_file_is_named(
     of: forms.Form, text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "x.toml").write_text(text)
-    monkeypatch.setattr("anabranch.gallery.files.files", lambda _: tmp_path)
+    monkeypatch.setattr("anabranch.gallery.data.files", lambda _: tmp_path)
     with pytest.raises(InputError) as error:
-        data("x.toml", of)
+        rows_of("x.toml", of)
     assert str(error.value).startswith(words)
+    assert "\n" not in str(error.value)
 
 
 def test_two_files_of_the_registry_cannot_have_one_claim(tmp_path: Path) -> None:
@@ -315,9 +337,9 @@ def test_a_claim_gives_the_words_that_its_row_needs() -> None:
     shared = partial(claim, row="E1s.3-heavier-tail", setting="few queues")
     (found,) = named({"E1s.3-x": shared(queue="")})
     assert found.statement.startswith("With few queues, the tail of MPTCP")
-    with pytest.raises(InputError, match=r'heavier-tail" has \{queue\}, which the entry'):
+    with pytest.raises(InputError, match=r'heavier-tail" has \{queue\}, .* code does not give'):
         named({"E1s.3-x": shared()})
-    with pytest.raises(InputError, match=r"lacks \{other\}, which the entry"):
+    with pytest.raises(InputError, match=r"lacks \{other\}, which the entry.s code gives"):
         named({"E1s.3-x": shared(queue="", other="")})
     (same,) = named({"E1s.3-x": shared()}, queue="", other="for another claim")
     assert same.statement == found.statement
@@ -509,6 +531,8 @@ def test_the_text_of_an_entry_has_words_from_its_code(results: Results) -> None:
         ("{a:.2f}", {"a": "x"}, {}, "Unknown format code 'f' for object of type 'str'"),
         ("{a}", {}, {"a": texts}, "goodput needs levels in brackets, as in {x[MPTCP | 32]}"),
         ("{a[slwo | 1]}", {}, {"a": texts}, "goodput of [slwo | 1]: no cell has these levels"),
+        ("{a[1]}", {}, {"a": texts}, "goodput of [1]: no cell has these levels"),
+        ("{a[slow |\n x]}", {}, {"a": texts}, "goodput of [slow | x]: no cell has these levels"),
         ("{a[slow | x]}", {}, {"a": texts}, "goodput of [slow | x]: no cell has these levels"),
         ("{a[slow | 1 | 2]}", {}, {"a": texts}, "takes from 1 to 2 positional arguments"),
     ):

@@ -70,7 +70,7 @@ def test_the_machine_runs_linux_in_time(kernel: None) -> None:
 @pytest.mark.slow
 def test_calibration_compares_with_linux_in_the_machine(kernel: None, tmp_path: Path) -> None:
     cases = [case.of(scenario("2s"), "short")]
-    entry = calibration.entry_of(cases, "one", LINUX_VM)
+    entry = calibration.entry_of(calibration.experiment_of(cases, "one", LINUX_VM))
     results = execute(entry, replace(entry.quick, seeds=2), tmp_path)
     (compared,) = deviations.compared(results)
     assert compared.delay is not None

@@ -136,7 +136,7 @@ def test_it_serves_until_ctrl_c(site: Path, tmp_path: Path) -> None:
             assert f"{address[0]}#run=" in second
             with urllib.request.urlopen(address[0]) as answer:
                 assert answer.status == 200
-            interrupt(process)
+            interrupt(process, within_s=5)
             assert process.returncode == 130
         finally:
             process.kill()

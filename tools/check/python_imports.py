@@ -36,7 +36,7 @@ FLOORS = (
     "anabranch.batches",
     "anabranch.reports",
     "anabranch.sweeps",
-    "anabranch.gallery.files",
+    "anabranch.gallery.data",
     "anabranch.gallery.systems",
     "anabranch.gallery.registry",
     "anabranch.gallery.claims",

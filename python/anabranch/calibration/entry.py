@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -169,9 +169,9 @@ def experiment_of(
     )
 
 
-def entry_of(*arguments: Any, **named: Any) -> Entry:
-    """The entry with an experiment, whose arguments these are."""
-    return experiment_of(*arguments, **named).with_row(_ID, registry.entry(_ID))
+def entry_of(experiment: Experiment) -> Entry:
+    """The calibration's entry with these scenarios."""
+    return experiment.with_row(_ID, registry.entry(_ID))
 
 
 def chosen(
@@ -197,20 +197,19 @@ def chosen(
         seed = 1 if seed is None else seed
         if failing:
             described = f"{count} with failures drawn from seed {seed}"
-            entry = entry_of(
-                _on(machine, failing_paths.cases(count, seed)), described, machine, FAILING_CLAIMS
-            )
+            cases = _on(machine, failing_paths.cases(count, seed))
+            entry = entry_of(experiment_of(cases, described, machine, FAILING_CLAIMS))
             return entry, Path(f"results/{_ID}-failing-seed-{seed}{where}"), ()
-        entry = entry_of(
-            _on(machine, drawn.cases(count, seed)), f"{count} drawn from seed {seed}", machine
-        )
+        cases = _on(machine, drawn.cases(count, seed))
+        entry = entry_of(experiment_of(cases, f"{count} drawn from seed {seed}", machine))
         return entry, Path(f"results/{_ID}-seed-{seed}{where}"), ()
     if files:
         cases = own.cases(files)
-        entry = entry_of(cases, ", ".join(map(str, files)), machine)
+        entry = entry_of(experiment_of(cases, ", ".join(map(str, files)), machine))
         note = own.unlike_linux(cases)
         return entry, Path(f"results/{_ID}-own{where}"), [note] if note else ()
-    return entry_of(_on(machine, fixed.cases()), _FIXED, machine), Path(f"results/{_ID}{where}"), ()
+    entry = entry_of(experiment_of(_on(machine, fixed.cases()), _FIXED, machine))
+    return entry, Path(f"results/{_ID}{where}"), ()
 
 
 def _on(machine: str, cases: Iterable[case.Case]) -> list[case.Case]:

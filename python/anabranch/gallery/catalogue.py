@@ -9,8 +9,8 @@ from typing import Any
 from anabranch.errors import InputError, unknown
 from anabranch.forms import form, is_number
 from anabranch.gallery import registry
+from anabranch.gallery.data import rows_of
 from anabranch.gallery.entry import Entry, Experiment
-from anabranch.gallery.files import data
 
 
 def _are_times(given: Any) -> bool:
@@ -18,7 +18,7 @@ def _are_times(given: Any) -> bool:
 
 
 TIMES = form("two times in s, [quick, full]", _are_times)
-SECONDS: Mapping[str, tuple[float, float]] = data("catalogue.toml", TIMES)
+SECONDS: Mapping[str, tuple[float, float]] = rows_of("catalogue.toml", TIMES)
 """The entries that `list` and `gallery` show, with the time of the quick and the full tier in s."""
 
 _LIVE = ("nsdi12-fig7", "failing-paths")

@@ -15,7 +15,7 @@ from typing import Any
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError, unknown
 from anabranch.gallery.claims import Unnamed
-from anabranch.gallery.files import filled
+from anabranch.gallery.data import filled
 from anabranch.gallery.metrics import Metric, Texts
 from anabranch.gallery.panels import Drawings
 from anabranch.gallery.parameters import Parameter, parameters, quoted, with_shared_rows
@@ -321,7 +321,8 @@ class Entry(Experiment):
         scenarios = {cell.key: cell.task(1).scenario.settings for cell in self.cells(self.quick)}
         try:
             table = with_shared_rows(self.row.parameters)
-            rows = quoted(parameters(self._filled("parameters", table)), scenarios)
+            (text,) = filled("parameters", [table], {}, self.words)
+            rows = quoted(parameters(text), scenarios)
         except InputError as error:
             raise InputError(f"the entry {self.id}: {error}") from error
         if self.source is None:
@@ -358,8 +359,6 @@ class Entry(Experiment):
             word: replace(each, cells=cells) if isinstance(each, Texts) else each
             for word, each in self.measured_words(results).items()
         }
-        for word in sorted(self.words.keys() & measured.keys()):
-            raise InputError(f"the entry {self.id}: notes: the entry's code gives {{{word}}} twice")
         text = self._filled("notes", self.row.notes, measured)
         return [" ".join(each.splitlines()) for each in text.strip().split("\n\n") if each]
 

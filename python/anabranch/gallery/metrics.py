@@ -87,19 +87,20 @@ class Texts:
     results: Results
     at: Callable[..., Levels]
     cells: Sequence[Levels] = ()
-    """The cells that notes can name."""
+    """The cells that notes can name. `Entry.notes` gives them."""
 
     def __call__(self, *levels: Factor) -> str:
         """The text of the cell with these levels."""
         return self.metric.text(self.results, self.at(*levels))
 
-    def __getitem__(self, words: str) -> str:
+    def __getitem__(self, words: str | int) -> str:
         """The text of the cell with the levels that notes name; a dash if no run measured it.
 
         Raises:
             InputError: if no cell has them.
-            TypeError: if there are too few or too many.
+            TypeError: if the notes name too few levels, or too many.
         """
+        words = " ".join(str(words).split())  # notes are wrapped
         wanted = self.at(*words.split(" | "))
         for cell in self.cells:
             if all(_is_named(cell.get(factor), level) for factor, level in wanted.items()):
@@ -111,10 +112,10 @@ class Texts:
 
 
 def _is_named(level: Factor | None, word: Factor) -> bool:
-    """Whether a word of notes names a level, such as ``32`` the number 32.0."""
+    """Whether a word of the notes means this level: ``32`` means 32.0."""
     if isinstance(level, str) or not isinstance(word, str):
         return level == word
-    return re.fullmatch(r"-?[\d.]+", word) is not None and level == float(word)
+    return re.fullmatch(r"-?\d+(\.\d+)?", word) is not None and level == float(word)
 
 
 GOODPUT = Metric("goodput_mbps", "goodput", "Mbit/s")

@@ -22,13 +22,13 @@ from itertools import groupby
 from typing import Any
 
 from anabranch.errors import InputError, unknown
-from anabranch.gallery.files import data, template
+from anabranch.gallery.data import rows_of, template
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import TomlTable
 
 THIS_PROJECT = "this project"
 
-SHARED_ROWS: Mapping[str, str] = data("parameters.toml", template)
+SHARED: Mapping[str, str] = rows_of("parameters.toml", template)
 """Rows that several entries have, by name."""
 
 _NAMES = {
@@ -58,10 +58,9 @@ def with_shared_rows(table: str) -> str:
     """
 
     def rows(found: re.Match[str]) -> str:
-        if found[1] not in SHARED_ROWS:
-            valid = SHARED_ROWS
-            raise unknown("parameters: unknown shared rows", found[1], valid, "parameters.toml")
-        return SHARED_ROWS[found[1]].strip()
+        if found[1] not in SHARED:
+            raise unknown("parameters: unknown shared rows", found[1], SHARED, "parameters.toml")
+        return SHARED[found[1]].strip()
 
     return re.sub("^<(.+)>$", rows, table, flags=re.MULTILINE)
 

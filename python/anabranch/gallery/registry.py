@@ -53,7 +53,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -61,17 +61,17 @@ from importlib.resources.abc import Traversable
 from typing import Annotated, Any
 
 from anabranch import forms
-from anabranch.errors import InputError, unknown
-from anabranch.forms import NUMBER, TEXT, form, is_number, names, whole
-from anabranch.gallery.files import data, filled, template
+from anabranch.errors import InputError, unknown, visible
+from anabranch.forms import NUMBER, TEXT, form, is_number, is_text, names, whole
+from anabranch.gallery.data import filled, rows_of, template
 from anabranch.gallery.systems import SYSTEMS
 from anabranch.results import bounds
 from anabranch.results.bounds import Bound
 from anabranch.scenarios import loading
 
-SOURCES: Mapping[str, str] = data("references.toml", TEXT)
+SOURCES: Mapping[str, str] = rows_of("references.toml", TEXT)
 """The sources in full, by the short names that claims and tables of parameters use."""
-UNCERTAIN: Mapping[str, Mapping[str, str]] = data("uncertain.toml", forms.rows(TEXT))
+UNCERTAIN: Mapping[str, Mapping[str, str]] = rows_of("uncertain.toml", forms.rows(TEXT))
 """Groups of uncertain parameters: words, and a pattern of keys."""
 
 
@@ -93,7 +93,7 @@ def _is_range(given: Any) -> bool:
 
 
 def _is_stated(given: Any) -> bool:
-    ratio = r"\d+(\.\d+)? / [1-9]\d*(\.\d+)?"
+    ratio = r"\d{1,9}(\.\d{1,9})? / (?=.*[1-9])\d{1,9}(\.\d{1,9})?"
     is_ratio = isinstance(given, str) and re.fullmatch(ratio, given) is not None
     return is_number(given) or _is_range(given) or is_ratio
 
@@ -104,7 +104,7 @@ def _is_day(given: Any) -> bool:
 
 def _is_history(given: Any) -> bool:
     return isinstance(given, list) and all(
-        isinstance(each, list) and len(each) == 2 and _is_day(each[0]) and isinstance(each[1], str)
+        isinstance(each, list) and len(each) == 2 and _is_day(each[0]) and is_text(each[1])
         for each in given
     )
 
@@ -147,7 +147,7 @@ def bound_of(place: str, table: dict[str, Any]) -> Bound:
     """
     kinds = [kind for kind in _KINDS if kind in table]
     if len(kinds) != 1:
-        given = ", ".join(table)
+        given = ", ".join(map(forms.quoted, table)) or "none"
         raise InputError(f"{place} needs one of {', '.join(_KINDS)}; its keys are {given}")
     (kind,) = kinds
     if kind == "within" and "basis" in table:
@@ -155,7 +155,7 @@ def bound_of(place: str, table: dict[str, Any]) -> Bound:
     row = _bound_row(place, table)
     reason = "; ".join((row.reason, *(f"until {day} {words}" for day, words in row.was)))
     basis = (row.basis,) if row.basis else ()
-    found = _KINDS[kind](table[kind], row.since.isoformat(), reason, row.unit, *basis)
+    found = _KINDS[kind](getattr(row, kind), row.since.isoformat(), reason, row.unit, *basis)
     match row.source:
         case None:
             return found
@@ -335,7 +335,7 @@ def read(folder: Traversable) -> Registry:
         if row.studied and not row.system:
             raise InputError(f'{file.name} has the key "studied", so it needs the key "system"')
         for claim, each in found.items():
-            place = f'{file.name}: "{claim}"'
+            place = f'{file.name}: "{visible(claim)}"'
             if claim in claims:
                 raise InputError(f"{place} is also in {claims[claim][0]}")
             if not each.keys() & _CLAIM_KEYS and _has_tables_only(each):
@@ -345,12 +345,12 @@ def read(folder: Traversable) -> Registry:
 
 
 _entry, _claim = forms.row(EntryRow), forms.row(_ClaimTable)
-_CLAIM_KEYS = {each.name for each in fields(_ClaimTable)}
+_CLAIM_KEYS = _ClaimTable.__annotations__.keys()
 
 
 def _is_claim(key: str, given: Any) -> bool:
-    """`True` for a table that was meant as a claim; `False` for a misspelt key of an entry."""
-    if not isinstance(given, dict) or key in ("quick", "full", "captions"):
+    """Whether a table is meant as a claim, and not as a misspelt table of the entry."""
+    if not isinstance(given, dict) or key in EntryRow.__annotations__:
         return False
     is_named = re.search("[.-]", key) is not None
     return is_named or bool(given.keys() & _CLAIM_KEYS) or _has_tables_only(given)
@@ -382,4 +382,4 @@ def _claims(found: Mapping[str, tuple[str, _ClaimTable]]) -> Iterator[tuple[str,
 
 def _key(name: str) -> str:
     """The key of a bound."""
-    return f"bounds.{name}" if name else "bound"
+    return f"bounds.{forms.quoted(name)}" if name else "bound"

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from anabranch import _core
+from anabranch import _core, forms
 from anabranch.exchange.link import UNLIMITED, links
-from anabranch.forms import TEXT, name, row
-from anabranch.gallery.files import data
+from anabranch.gallery.data import rows_of
 from anabranch.scenarios import loading
 from anabranch.scenarios.classes import TomlTable
 
@@ -147,13 +146,13 @@ LINUX = System("Linux 6.12", "linux-6.12", forms={"min_rtt": "linux"}, ships=_li
 
 @dataclass(frozen=True)
 class _SourceRow:
-    says: Annotated[str, TEXT]
-    links: Annotated[str, name("kind of links", _ON_LINKS)] = "clean"
+    says: Annotated[str, forms.TEXT]
+    links: Annotated[str, forms.name("kind of links", _ON_LINKS)] = "clean"
 
 
-SOURCE_ROW = row(_SourceRow)
-SYSTEMS: Mapping[str, _SourceRow] = data("systems.toml", SOURCE_ROW)
-"""The systems that sources ran: statements, and a kind of links."""
+SOURCE_ROW = forms.row(_SourceRow)
+SYSTEMS: Mapping[str, _SourceRow] = rows_of("systems.toml", SOURCE_ROW)
+"""The systems that sources ran, by name: the source's statement, and the kind of links."""
 
 
 @dataclass(frozen=True)

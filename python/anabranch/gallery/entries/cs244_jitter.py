@@ -1,6 +1,6 @@
 """CS244 2014: how jitter on 3G changes the delay of blocks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
@@ -12,6 +12,7 @@ from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.connections import network_path
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
 from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, pdf, stated
+from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 
@@ -44,43 +45,32 @@ def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:
     return at.every(curve, kib, (JITTERS_MS[0], JITTERS_MS[-1]), model)
 
 
-def _both_ends(mean: str, ends: Sequence[dict[str, Factor]], then: str) -> Callable[[Results], str]:
-    """A comparison of the means at both ends of the jitter in words."""
-
-    def describe(results: Results) -> str:
-        first, last = (MEAN.text(results, each) for each in ends)
-        return f"{mean}: {first} at 100 ms of jitter, {last} at 250 ms; {then}"
-
-    return describe
+_MEANS = {MPTCP: "mean(regular)", MPTCP_M12: "mean(M1,2)"}
 
 
 def _claims(kib: int, model: str) -> dict[str, Unnamed]:
-    about = {
-        "setting": f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}",
-        "model": "; model: this project" if model == "fifo" else "",
-    }
-    regular, remedied = _ends(MPTCP, kib, model), _ends(MPTCP_M12, kib, model)
+    setting = f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}"
+    chosen = "; model: this project" if model == "fifo" else ""
+
+    def both_ends(
+        curve: str, quantity: str, measure: Callable[..., Measure], then: str, row: str
+    ) -> Unnamed:
+        ends = _ends(curve, kib, model)
+
+        def describe(results: Results) -> str:
+            first, last = (MEAN.text(results, each) for each in ends)
+            return f"{_MEANS[curve]}: {first} at 100 ms of jitter, {last} at 250 ms; {then}"
+
+        changed = Quantity(quantity, measure(*ends[::-1]), describe=describe)
+        needs = wifi_3g.used(*ends)
+        return claim(changed, needs=needs, row=row, setting=setting, model=chosen)
+
+    moves, stays = "E1j.1-regular-moves", "E1j.2-m12-stays"
+    ratio = f"{_MEANS[MPTCP]}, jitter of 250 ms / of 100 ms"
+    change = f"change of {_MEANS[MPTCP_M12]} from 100 to 250 ms of jitter"
     return {
-        f"E1j.1-regular-moves-{kib}KiB-{model}": claim(
-            Quantity(
-                "mean(regular), jitter of 250 ms / of 100 ms",
-                MEAN.ratio(regular[1], regular[0]),
-                describe=_both_ends("mean(regular)", regular, "ratio"),
-            ),
-            needs=wifi_3g.used(*regular),
-            row="E1j.1-regular-moves",
-            **about,
-        ),
-        f"E1j.2-m12-stays-{kib}KiB-{model}": claim(
-            Quantity(
-                "change of mean(M1,2) from 100 to 250 ms of jitter",
-                MEAN.distance(remedied[1], remedied[0]),
-                describe=_both_ends("mean(M1,2)", remedied, "change"),
-            ),
-            needs=wifi_3g.used(*remedied),
-            row="E1j.2-m12-stays",
-            **about,
-        ),
+        f"{moves}-{kib}KiB-{model}": both_ends(MPTCP, ratio, MEAN.ratio, "ratio", moves),
+        f"{stays}-{kib}KiB-{model}": both_ends(MPTCP_M12, change, MEAN.distance, "change", stays),
     }
 
 
@@ -123,26 +113,23 @@ def _means(model: str) -> panels.Draw:
 
 
 def _measured_words(results: Results) -> dict[str, object]:
-    def on_3g(curve: str, kib: int, model: str) -> str:
-        cells = (at(curve, kib, jitter, model) for jitter in JITTERS_MS)
+    def on_3g(curve: str, kib: int) -> str:
+        cells = (at(curve, kib, jitter, "reordering") for jitter in JITTERS_MS)
         shares = [share("3g").number(results, cell) for cell in cells]
         return f"{min(shares):.1f}–{max(shares):.1f} %"
 
-    def means(curve: str, kib: int, model: str) -> str:
-        first, last = (MEAN.number(results, cell) for cell in _ends(curve, kib, model))
+    def means(curve: str, kib: int) -> str:
+        first, last = (MEAN.number(results, cell) for cell in _ends(curve, kib, "reordering"))
         return f"{first:.0f} → {last:.0f} ms"
 
     shares = (
-        f"{on_3g(MPTCP, kib, model)} of MPTCP's bytes and {on_3g(MPTCP_M12, kib, model)} "
-        f"with both mechanisms at {kib} KiB ({WORDS[model]})"
-        for model in MODELS
+        f"{on_3g(MPTCP, kib)} of MPTCP's bytes and {on_3g(MPTCP_M12, kib)} with both mechanisms "
+        f"at {kib} KiB"
         for kib in RECEIVE_KIB
     )
     changes = (
-        f"{kib} KiB, {WORDS[model]}: MPTCP {means(MPTCP, kib, model)}, with both mechanisms "
-        f"{means(MPTCP_M12, kib, model)}"
+        f"{kib} KiB: MPTCP {means(MPTCP, kib)}, with both mechanisms {means(MPTCP_M12, kib)}"
         for kib in RECEIVE_KIB
-        for model in MODELS[::-1]
     )
     wifi = MEAN.text(results, at(wifi_3g.TCP_WIFI, 200, 0, "fifo"))
     return {"shares": "; ".join(shares), "wifi": wifi, "changes": "; ".join(changes)}

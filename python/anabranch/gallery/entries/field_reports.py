@@ -6,11 +6,11 @@ from functools import partial
 from typing import Annotated, Any
 
 from anabranch.errors import InputError
-from anabranch.forms import NUMBER, SWITCH, TEXT, row
+from anabranch.forms import BOOLEAN, NUMBER, TEXT, row
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.data import rows_of
 from anabranch.gallery.entry import Cell, Experiment, Tier, grid
-from anabranch.gallery.files import data
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.connections import flow, model_of_linux
@@ -26,13 +26,17 @@ TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {TCP: Style(BLUE), LINUX: Style(RED, "s-"), ENGINE: Style(GREEN, "^-")}
 
 
+def _fastest(paths: tuple[NetworkPath, ...]) -> NetworkPath:
+    return max(paths, key=lambda path: bits_per_second(str(path.rate)))
+
+
 def _paths(place: str, given: Any) -> tuple[NetworkPath, ...]:
     try:
-        return tuple(NetworkPath(**path) for path in given)
-    except TypeError as error:
-        raise InputError(
-            f"{place} = {given!r} has to be a list of paths, as in a scenario"
-        ) from error
+        paths = tuple(NetworkPath(**path) for path in given)
+        _fastest(paths)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{place} has to be a list of paths, as in a scenario: {error}") from error
+    return paths
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class FieldReport:
     mbps: Annotated[float, NUMBER]
     """The reported goodput in Mbit/s of Multipath TCP over all paths."""
     paths: Annotated[tuple[NetworkPath, ...], _paths]
-    harmed: Annotated[bool, SWITCH] = True
+    harmed: Annotated[bool, BOOLEAN] = True
     """Whether the goodput is less than that of the report's best path alone."""
     key: str = ""
     """Repository and number of the thread, and a case of it."""
@@ -56,11 +60,13 @@ class FieldReport:
     @property
     def fastest(self) -> str:
         """Name of the path with the highest rate."""
-        return max(self.paths, key=lambda path: bits_per_second(str(path.rate))).name
+        return _fastest(self.paths).name
 
 
 ROW = row(FieldReport)
-REPORTS = tuple(replace(report, key=key) for key, report in data("field_reports.toml", ROW).items())
+REPORTS = tuple(
+    replace(report, key=key) for key, report in rows_of("field_reports.toml", ROW).items()
+)
 
 
 def at(curve: str, report: FieldReport) -> dict[str, Factor]:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery.measures import per_seed
-from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.metrics import GOODPUT, WINDOW_LIMITED
 from anabranch.gallery.panels import Axes, Curves, Draw, Look, over
 from anabranch.gallery.shared.connections import flow, network_path
 from anabranch.reports.figures import GREY
@@ -84,11 +84,11 @@ def _after_warm_up(results: Results, **factors: Factor) -> pl.DataFrame:
 
 
 def limited(results: Results, cells: Sequence[dict[str, Factor]]) -> str:
-    """State in words whether losses or buffers limit the runs with each buffer."""
-    counts = {f"{cell['buffer_mb']:g} MB": halvings(results, **cell) for cell in cells}
+    """The time for which the window is full, and the number of halvings, with each buffer."""
     return "; ".join(
-        f"{buffer}: {f'loss-limited, {count:.0f} halvings a run' if count else 'window-limited'}"
-        for buffer, count in counts.items()
+        f"{cell['buffer_mb']:g} MB: window full {WINDOW_LIMITED.number(results, cell):.0f} % of "
+        f"the time, {halvings(results, **cell):.0f} halvings a run"
+        for cell in cells
     )
 
 

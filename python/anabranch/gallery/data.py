@@ -9,42 +9,48 @@ from string import Formatter
 from typing import Any, TypeVar
 
 from anabranch import forms
-from anabranch.errors import InputError
+from anabranch.errors import InputError, visible
 from anabranch.scenarios import loading
 
 T = TypeVar("T")
 
 
-def data(file: str, of: Callable[[str, Any], T]) -> Mapping[str, T]:
-    """A TOML file of this package with values of one form, by their names.
+def rows_of(file: str, form: Callable[[str, Any], T]) -> Mapping[str, T]:
+    """The values of a TOML file of this package, which have one form, by their names.
 
     Raises:
         InputError: if the file has a mistake.
     """
     text = files("anabranch.gallery").joinpath(file).read_text(encoding="utf-8")
     table = loading.toml_in(text, file)
-    return {key: of(f'{file}: "{key}"', given) for key, given in table.items()}
+    return {key: form(f'{file}: "{visible(key)}"', given) for key, given in table.items()}
 
 
 def words_in(text: str) -> set[str]:
-    """The words that stand in the braces of a text.
+    """The words that stand in the braces of a text, without their levels and formats.
 
     Raises:
-        ValueError: if braces have no word, or are not closed.
+        ValueError: if a brace names no word, or is not closed.
     """
-    found = [field for _, field, _, _ in Formatter().parse(text) if field is not None]
-    if not all(re.match(r"\w", field) for field in found):
-        raise ValueError
-    return {re.split(r"\W", field)[0] for field in found}
+    words = set()
+    for _, field, spec, conversion in Formatter().parse(text):
+        if field is None:
+            continue
+        word = re.fullmatch(r"(\w+)(\[[^\]]*\])?", field)
+        if word is None or conversion or "{" in str(spec):
+            given = f"{field}!{conversion}" if conversion else f"{field}:{spec}".rstrip(":")
+            raise ValueError(f"{{{given}}} names no word")
+        words.add(word[1])
+    return words
 
 
 def template(place: str, given: Any) -> Any:
-    """The form of text with words in braces, which code gives; see `filled`."""
+    """The form of text whose braces name words; the entry's code gives these words."""
     try:
         words_in(forms.TEXT(place, given))
     except ValueError as error:
-        problem = f"{place} = {given!r} has braces without a word"
-        raise InputError(f"{problem}; write {{{{ for a brace") from error
+        hint = "write words as {paths} or {paths:.1f}, and a brace as {{"
+        raise InputError(f"{place}: {error}; {hint}") from error
     return given
 
 
@@ -54,11 +60,13 @@ def filled(
     """Texts with words in their braces. `shared` has words that only other texts may need.
 
     Raises:
-        InputError: if a word is missing or does not fit, or no text has one of `words`. The message
-            begins with `place`.
+        InputError: if a word is missing, does not fit, or is given twice, or no text has one of
+            `words`. The message begins with `place`.
     """
     texts = list(texts)
     needed = set[str]().union(*map(words_in, texts))
+    for word in sorted(words.keys() & shared.keys()):
+        raise InputError(f"{place}: the entry's code gives {{{word}}} twice")
     given = {word: each for word, each in shared.items() if word in needed} | dict(words)
     for word in sorted(needed - given.keys()):
         raise InputError(f"{place} has {{{word}}}, which the entry's code does not give")
