@@ -161,7 +161,7 @@ impl Hosts {
             received: [0; 2],
             tampered: [false; 2],
             shut: [0; 2],
-            ended: [None; 2],
+            ended: [const { None }; 2],
             disturbed: false,
             sent: DefaultHasher::new(),
         };
@@ -189,7 +189,7 @@ impl Hosts {
     fn begin(&mut self, id: Option<ConnectionId>) {
         self.earlier = self.connections[1];
         (self.connections, self.connected) = ([id, None], false);
-        (self.written, self.received, self.ended) = ([0; 2], [0; 2], [None; 2]);
+        (self.written, self.received, self.ended) = ([0; 2], [0; 2], [const { None }; 2]);
     }
 
     /// The client restarts, and opens a connection from the port of the last one. The server may still be
@@ -239,7 +239,7 @@ impl Hosts {
                         continue;
                     }
                     self.connections[side].get_or_insert(id);
-                    self.connected |= (side, event) == (0, Event::Connected);
+                    self.connected |= side == 0 && event == Event::Connected;
                     if matches!(event, Event::Closed | Event::Failed(_)) {
                         self.ended[side].get_or_insert(event);
                     }
@@ -452,7 +452,11 @@ impl Hosts {
                 break;
             }
         }
-        assert_eq!(self.ended, [Some(Event::Closed); 2], "an undisturbed connection fails");
+        assert_eq!(
+            self.ended,
+            [const { Some(Event::Closed) }; 2],
+            "an undisturbed connection fails"
+        );
         assert_eq!(self.received, [self.written[1], self.written[0]], "data is missing");
     }
 
@@ -486,7 +490,7 @@ impl Hosts {
     }
 
     fn outcome(&self) -> Outcome {
-        (self.sent.finish(), self.written, self.received, self.ended)
+        (self.sent.finish(), self.written, self.received, self.ended.clone())
     }
 
     fn write(&mut self, side: usize, bytes: u16) {

@@ -158,10 +158,9 @@ impl Sockets {
                 Event::Writable => self.with(id, SocketEntry::wake_writer),
                 Event::Closed => self.ended(now, id, None),
                 Event::Failed(why) => self.ended(now, id, Some(why)),
-                Event::SubflowClosed(subflow) => {
-                    let stats = self.endpoint.subflow_stats(id).find(|it| it.view.id == subflow);
-                    if let (Some(record), Some(stats)) = (self.record_mut(id), stats) {
-                        record.past_subflows.push(stats);
+                Event::SubflowClosed(last) => {
+                    if let Some(record) = self.record_mut(id) {
+                        record.past_subflows.push(*last);
                     }
                 }
                 Event::SubflowEstablished(_) | Event::FellBack => {}

@@ -293,7 +293,7 @@ fn engine_receives(case: Case, time: Duration) -> io::Result<Figure> {
         let now = watch.now()?;
         let arrived = host.handle_input(now)?;
         while let Some((id, event)) = host.endpoint.poll_event() {
-            check(case, event)?;
+            check(case, &event)?;
             if event == Event::Accepted {
                 (connection, started) = (Some(id), Some(Clock::start()));
             }
@@ -336,7 +336,7 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
         let now = watch.now()?;
         let arrived = host.handle_input(now)?;
         while let Some((_, event)) = host.endpoint.poll_event() {
-            check(case, event)?;
+            check(case, &event)?;
         }
         if open && elapsed_on(watch.clock) >= time {
             open = false;
@@ -355,9 +355,9 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
 }
 
 /// Return an error for events that invalidate the measurement.
-fn check(case: Case, event: Event) -> io::Result<()> {
+fn check(case: Case, event: &Event) -> io::Result<()> {
     match event {
-        Event::Failed(error) => Err(io::Error::other(error)),
+        Event::Failed(error) => Err(io::Error::other(*error)),
         Event::FellBack if case.mptcp => Err(io::Error::other("the connection fell back to TCP")),
         _ => Ok(()),
     }

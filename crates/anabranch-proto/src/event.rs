@@ -1,10 +1,11 @@
 //! Events that the engine reports to the application.
 
 use crate::error::ConnectionError;
+use crate::stats::SubflowStats;
 use crate::view::SubflowId;
 
 /// An event of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A listener accepted the connection, which can now carry data.
     Accepted,
@@ -16,8 +17,8 @@ pub enum Event {
     Writable,
     /// A further subflow can carry data.
     SubflowEstablished(SubflowId),
-    /// A subflow has ended.
-    SubflowClosed(SubflowId),
+    /// A subflow has ended, with these totals. Another subflow may already have taken its slot.
+    SubflowClosed(Box<SubflowStats>),
     /// The peer does not speak Multipath TCP, or stopped using it: the connection continues as TCP.
     FellBack,
     /// Both directions are closed and all data was acknowledged. The connection keeps unread data

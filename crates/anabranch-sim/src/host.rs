@@ -269,12 +269,8 @@ impl EngineHost {
                     self.apps[index].failed = true;
                     self.apps[index].past = self.endpoint.connection_stats(now, id).map(Into::into);
                 }
-                Event::SubflowClosed(subflow) => {
-                    let mut subflows = self.endpoint.subflow_stats(id);
-                    if let Some(last) = subflows.find(|stats| stats.view.id == subflow) {
-                        drop(subflows);
-                        self.apps[index].past_subflows.push(last.into());
-                    }
+                Event::SubflowClosed(last) => {
+                    self.apps[index].past_subflows.push((*last).into());
                 }
                 Event::SubflowEstablished(_) | Event::FellBack => {}
             }

@@ -3,9 +3,9 @@
 
 use super::Connection;
 use super::scheduling::FullBuffers;
-use super::stats::Fallback;
 use super::subflows::SubflowContext;
 use crate::activity::{Activity, Reason};
+use crate::stats::Fallback;
 use crate::view::{RecoveryPhase, Slot, SubflowView, Usability};
 
 impl Connection {

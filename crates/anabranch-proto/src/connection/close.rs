@@ -305,7 +305,8 @@ impl Connection {
             self.data_fin.send();
         }
         if self.session.is_known() {
-            self.outbox.tell(Event::SubflowClosed(id));
+            let last = Box::new(self.stats_of(slot));
+            self.outbox.tell(Event::SubflowClosed(last));
         }
         let (id, retry) = (Some(id), self.subflows[slot].retry());
         let reopens = self.config.platform.reopens_subflows;

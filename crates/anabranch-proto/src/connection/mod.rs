@@ -47,7 +47,6 @@ pub(crate) use join::{Answered, JoinAnswer};
 pub(crate) use outbox::Registration;
 pub(crate) use path_driver::SubflowRequest;
 pub(crate) use session::Role;
-pub use stats::{ConnectionStats, Fallback, SubflowStats};
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,128 +1,12 @@
 //! Totals of a connection and its subflows.
 
-use anabranch_wire::{Duration, Instant, SocketAddress};
+use anabranch_wire::Instant;
 
 use super::Connection;
 use crate::config::Protocol;
 use crate::counters::Counters;
-use crate::view::{SubflowView, Usability};
-
-/// Reason why a host that wanted Multipath TCP uses TCP, as far as it knows. The order is that of a
-/// connection's life. RFC 8684 §3.7.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Fallback {
-    /// It uses Multipath TCP, or was configured for TCP.
-    #[default]
-    None,
-    /// The SYN had no MP_CAPABLE that the host supports.
-    Syn,
-    /// The SYN/ACK had none.
-    SynAck,
-    /// The third ACK and the first data had none.
-    ThirdAck,
-    /// The path dropped options from data or acknowledgements.
-    OptionsLost,
-    /// The checksum of a mapping was wrong.
-    Checksum,
-    /// The peer announced the fallback by an infinite mapping.
-    Peer,
-}
-
-/// Totals of a connection.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ConnectionStats {
-    /// Whether the connection uses Multipath TCP.
-    pub is_mptcp: bool,
-    /// Reason for the fallback to TCP.
-    pub fallback: Fallback,
-    /// Bytes that the application wrote and the connection accepted.
-    pub bytes_written: u64,
-    /// Bytes that the peer acknowledged at the data level.
-    pub bytes_acknowledged: u64,
-    /// Bytes that arrived in order at the data level.
-    pub bytes_delivered: u64,
-    /// Bytes that wait for earlier data at the data level.
-    pub out_of_order_bytes: u64,
-    /// Segments that had to wait for earlier data at the data level.
-    pub out_of_order_segments: u64,
-    /// Segments of these that did not follow earlier data of their subflow, and required a search
-    /// for their place.
-    pub stray_segments: u64,
-    /// Bytes that the shared receive window still admits.
-    pub available_window: u64,
-    /// Bytes written but never sent.
-    pub unsent_bytes: u64,
-    /// Time during which a subflow had room, but the shared window was full.
-    pub window_limited: Duration,
-    /// Time during which a subflow had room, but everything written was sent and the application
-    /// waited for room in the send buffer.
-    pub send_buffer_limited: Duration,
-    /// Segments reinjected on another subflow.
-    pub reinjections: u64,
-    /// Segments copied because the scheduler wanted them on several subflows.
-    pub copies: u64,
-    /// Segments copied because the path manager probed a subflow.
-    pub path_probes: u64,
-    /// Scheduler decisions that were impossible, or would have stalled the connection.
-    pub bad_decisions: u64,
-    /// Current size of the send buffer in bytes.
-    pub send_buffer: u64,
-    /// Current size of the receive buffer in bytes.
-    pub receive_buffer: u64,
-}
-
-/// Totals of one subflow.
-#[derive(Clone, Copy, Debug)]
-pub struct SubflowStats {
-    /// Current state of the subflow.
-    pub view: SubflowView,
-    /// Local address and port.
-    pub local: SocketAddress,
-    /// Remote address and port.
-    pub remote: SocketAddress,
-    /// Data segments sent for the first time.
-    pub segments_sent: u64,
-    /// Payload bytes of these segments.
-    pub bytes_sent: u64,
-    /// Segments retransmitted on this subflow.
-    pub segments_retransmitted: u64,
-    /// Payload bytes of the retransmissions.
-    pub bytes_retransmitted: u64,
-    /// Payload bytes that another subflow had carried before.
-    pub bytes_reinjected: u64,
-    /// Segments received.
-    pub segments_received: u64,
-    /// Payload bytes received in order.
-    pub bytes_received: u64,
-    /// Acknowledgements sent without data.
-    pub acks_sent: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Fast recoveries.
-    pub recoveries: u64,
-    /// Spurious reductions that were undone.
-    pub undone: u64,
-    /// Tail loss probes.
-    pub probes: u64,
-    /// Reductions of the congestion window after an idle time. RFC 5681 §4.1.
-    pub idle_restarts: u64,
-    /// Bytes held on this subflow beyond a hole.
-    pub out_of_order_bytes: u64,
-    /// Segments received with a congestion mark (CE). RFC 3168.
-    pub ce_received: u64,
-    /// Acknowledgements received that echo congestion marks (ECE), if ECN is in use.
-    pub ece_received: u64,
-    /// Reductions of the congestion window because of congestion marks.
-    pub ecn_reductions: u64,
-}
-
-impl SubflowStats {
-    /// Returns `true` if the subflow is opening or open, `false` once it is closing or has ended.
-    pub fn is_open(&self) -> bool {
-        self.view.usability != Usability::Closed
-    }
-}
+use crate::stats::{ConnectionStats, Fallback, SubflowStats};
+use crate::view::Slot;
 
 impl Connection {
     /// Totals until `now`.
@@ -173,30 +57,33 @@ impl Connection {
 
     /// Totals of each subflow, by slot, also of those that have ended.
     pub(crate) fn subflow_stats(&self) -> impl Iterator<Item = SubflowStats> + '_ {
-        self.subflows.iter().zip(self.subflows.views()).map(|(ctx, view)| {
-            let totals = ctx.subflow.totals();
-            SubflowStats {
-                view: *view,
-                local: ctx.subflow.identity().local,
-                remote: ctx.subflow.identity().remote,
-                segments_sent: totals.segments_sent,
-                bytes_sent: totals.bytes_sent,
-                segments_retransmitted: totals.segments_retransmitted,
-                bytes_retransmitted: totals.bytes_retransmitted,
-                bytes_reinjected: ctx.carried.reinjected(),
-                segments_received: totals.segments_received,
-                bytes_received: totals.bytes_received,
-                acks_sent: totals.acks_sent,
-                timeouts: totals.timeouts.into(),
-                recoveries: u64::from(totals.recoveries),
-                undone: u64::from(totals.undone),
-                probes: u64::from(totals.probes),
-                idle_restarts: totals.idle_restarts.into(),
-                out_of_order_bytes: ctx.subflow.receiver().out_of_order_bytes(),
-                ce_received: totals.ce_received,
-                ece_received: totals.ece_received,
-                ecn_reductions: totals.ecn_reductions,
-            }
-        })
+        self.subflows.slots().map(|slot| self.stats_of(slot))
+    }
+
+    pub(super) fn stats_of(&self, slot: Slot) -> SubflowStats {
+        let ctx = &self.subflows[slot];
+        let totals = ctx.subflow.totals();
+        SubflowStats {
+            view: *self.subflows.view(slot),
+            local: ctx.subflow.identity().local,
+            remote: ctx.subflow.identity().remote,
+            segments_sent: totals.segments_sent,
+            bytes_sent: totals.bytes_sent,
+            segments_retransmitted: totals.segments_retransmitted,
+            bytes_retransmitted: totals.bytes_retransmitted,
+            bytes_reinjected: ctx.carried.reinjected(),
+            segments_received: totals.segments_received,
+            bytes_received: totals.bytes_received,
+            acks_sent: totals.acks_sent,
+            timeouts: totals.timeouts.into(),
+            recoveries: u64::from(totals.recoveries),
+            undone: u64::from(totals.undone),
+            probes: u64::from(totals.probes),
+            idle_restarts: totals.idle_restarts.into(),
+            out_of_order_bytes: ctx.subflow.receiver().out_of_order_bytes(),
+            ce_received: totals.ce_received,
+            ece_received: totals.ece_received,
+            ecn_reductions: totals.ecn_reductions,
+        }
     }
 }

@@ -22,16 +22,14 @@ use anabranch_wire::{Flags, Instant, PacketTooBig, Payload, Piece, PooledSegment
 
 use crate::activity::Reason;
 use crate::config::{ConnectionConfig, Protocol};
-use crate::connection::{
-    ArrivedData, Connection, ConnectionStats, Contents, NewConnection, Registration, Role,
-    SubflowStats,
-};
+use crate::connection::{ArrivedData, Connection, Contents, NewConnection, Registration, Role};
 use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
 use crate::event::Event;
 use crate::flood::WaitingJoins;
 use crate::keys::{self, Secrets};
 use crate::path_manager::LocalAddress;
+use crate::stats::{ConnectionStats, SubflowStats};
 use crate::subflow::FastOpen;
 use crate::trace::TraceEvent;
 

@@ -322,17 +322,19 @@ impl Pair {
 
     fn take_events(&mut self) {
         while let Some((id, event)) = self.client.poll_event() {
+            let is_readable = event == Event::Readable;
             self.client_events.push(event);
-            if event == Event::Readable && !self.paused {
+            if is_readable && !self.paused {
                 self.read(0, id);
             }
         }
         while let Some((id, event)) = self.server.poll_event() {
-            self.server_events.push(event);
             if event == Event::Accepted {
                 self.accepted = Some(id);
             }
-            if event == Event::Readable && !self.paused {
+            let is_readable = event == Event::Readable;
+            self.server_events.push(event);
+            if is_readable && !self.paused {
                 self.read(1, id);
             }
         }

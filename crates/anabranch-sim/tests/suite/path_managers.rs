@@ -164,6 +164,9 @@ mod single_path {
         assert!(delivered(&outcome, 20.0, 21.0) > 1.0);
         assert!(arrived(&outcome, 1, 22.0, 60.0) > 7.0, "it stays on a working path");
         assert_eq!(column(&outcome, "connections", "corrupt_bytes")[0], 0);
+        // The new subflow takes the slot of the ended one at once.
+        let received: u64 = column(&outcome, "subflows", "bytes_received").iter().sum();
+        assert!(received >= column(&outcome, "connections", "bytes_delivered")[0]);
     }
 
     #[test]

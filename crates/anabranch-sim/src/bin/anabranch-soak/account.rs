@@ -26,6 +26,7 @@ pub(crate) fn check(
         // A middlebox changes how many bytes arrive, and thereby when the workload has ended.
         return Ok(());
     }
+    received(outcome)?;
     let measured = measured(scenario, outcome);
     instants(outcome, &measured)?;
     links(scenario, outcome, &measured)?;
@@ -145,6 +146,23 @@ fn blocks(outcome: &RunOutcome) -> Result<(), String> {
         let sum: u64 = parts.iter().map(|part| part[row]).sum();
         if sum != delivered[row] - accepted[row] {
             return Err(format!("the parts of block row {row} add up to {sum} ns"));
+        }
+    }
+    Ok(())
+}
+
+/// The subflows of each flow together received at least what was delivered.
+fn received(outcome: &RunOutcome) -> Result<(), String> {
+    let [connection, bytes] =
+        ["connection", "bytes_received"].map(|name| column(outcome, "subflows", name));
+    let delivered = column(outcome, "connections", "bytes_delivered");
+    for (flow, delivered) in delivered.into_iter().enumerate() {
+        let rows = (0..bytes.len()).filter(|row| connection[*row] == flow as u64);
+        let received: u64 = rows.map(|row| bytes[row]).sum();
+        if received < delivered {
+            return Err(format!(
+                "the subflows of flow {flow} received {received} of {delivered} bytes"
+            ));
         }
     }
     Ok(())
