@@ -6,11 +6,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields
-from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_origin, get_type_hints
 
 from anabranch.errors import InputError, unknown, visible
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 Form = Callable[[str, Any], Any]
 """Checks a value of a file, and returns it as a row has it. Errors begin with the given place.
@@ -105,14 +108,13 @@ def quoted(key: str) -> str:
 def row(of: type[T]) -> Callable[[str, Any], T]:
     """The form of a table that is a row: a dataclass whose fields are annotated with forms.
 
-    The table needs the keys of all fields without a default. Fields without a form are no keys.
+    The table needs the keys of all fields without a default. Fields without a form are not keys.
     """
     hints = get_type_hints(of, include_extras=True)
     forms = {
         key: hint.__metadata__[0] for key, hint in hints.items() if get_origin(hint) is Annotated
     }
-    own = fields(of)  # type: ignore[arg-type]
-    needed = [each.name for each in own if each.default is each.default_factory is MISSING]
+    needed = [each.name for each in fields(of) if each.default is each.default_factory is MISSING]
 
     def read(place: str, given: Any) -> T:
         if not isinstance(given, dict):

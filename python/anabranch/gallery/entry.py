@@ -293,7 +293,9 @@ class Entry(Experiment):
     claims: tuple[Claim, ...]
     """The claims with their statements and bounds."""
     quick: Tier
+    """The size without options."""
     full: Tier
+    """The size with ``--full``."""
     uncertain_parameters: Mapping[str, str]
     """Parameters that the sources leave open or state roughly: words, and a pattern of keys."""
     source: Source | None

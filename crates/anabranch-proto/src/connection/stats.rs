@@ -60,6 +60,7 @@ impl Connection {
         self.subflows.slots().map(|slot| self.stats_of(slot))
     }
 
+    /// Totals of the subflow in `slot`, which may have ended.
     pub(super) fn stats_of(&self, slot: Slot) -> SubflowStats {
         let ctx = &self.subflows[slot];
         let totals = ctx.subflow.totals();
